@@ -38,23 +38,23 @@ impl Expanded {
 pub(crate) fn allows(
     config: &CoreConfig,
     acl: &AclRef,
-    wanted: Perms,
+    needed: Perms,
     ids: &Identities,
     work: &Work,
 ) -> bool {
     let Some(list) = acl else { return true };
-    config.skip_acl || list.is_empty() || ids.is_super() || ids.granted(list, work).any_of(wanted)
+    config.skip_acl || list.is_empty() || ids.is_super() || ids.granted(list, work).any_of(needed)
 }
 
 /// Fails with NOAUTH if [`allows`] is false.
 pub(crate) fn check(
     config: &CoreConfig,
     acl: &AclRef,
-    wanted: Perms,
+    needed: Perms,
     ids: &Identities,
     work: &Work,
 ) -> Result<(), ErrorCode> {
-    if allows(config, acl, wanted, ids, work) { Ok(()) } else { Err(ErrorCode::NoAuth) }
+    if allows(config, acl, needed, ids, work) { Ok(()) } else { Err(ErrorCode::NoAuth) }
 }
 
 /// The ACL to store for the one that a client sent: without duplicates, and with the caller's identities in the place
@@ -160,8 +160,8 @@ mod tests {
     fn only_the_named_may() {
         let config = CoreConfig::default();
         let acl = to_ref(&[Acl { perms: Perms::READ, id: Id::new("digest", "bob:h") }], 1);
-        let may = |acl: &AclRef, wanted, ids: &[Id]| {
-            allows(&config, acl, wanted, &Identities::new(ids.iter().cloned()), &Work::default())
+        let may = |acl: &AclRef, needed, ids: &[Id]| {
+            allows(&config, acl, needed, &Identities::new(ids.iter().cloned()), &Work::default())
         };
         let bob = [Id::new("digest", "bob:h")];
         assert!(may(&acl, Perms::READ, &bob));

@@ -57,8 +57,8 @@ impl Server {
     /// A server has everything up to `zxid` on disk. Commits the proposals that a quorum has.
     pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
         self.count_acknowledgement(now, from, zxid);
-        let Some(leader) = &mut self.proposals else { return };
-        leader.acknowledge(from, zxid);
+        let Some(proposals) = &mut self.proposals else { return };
+        proposals.acknowledge(from, zxid);
         self.commit_decided(now, effects);
     }
 
@@ -77,9 +77,9 @@ impl Server {
             self.commit(now, &proposal, effects);
             // From here on the new electorate decides, and may have acknowledged more.
             if is_reconfig(&proposal.record)
-                && let Some(leader) = &mut self.proposals
+                && let Some(proposals) = &mut self.proposals
             {
-                committed = leader.count();
+                committed = proposals.count();
             }
             self.remember(proposal);
         }
@@ -89,9 +89,9 @@ impl Server {
     /// (`ack_latency`).
     fn count_acknowledgement(&mut self, now: Now, from: ServerId, zxid: Zxid) {
         const INTERVAL: u64 = 1000;
-        let Some(leader) = self.proposals.as_ref().filter(|_| self.ensemble.is_some()) else { return };
+        let Some(proposals) = self.proposals.as_ref().filter(|_| self.ensemble.is_some()) else { return };
         let noted = Zxid(zxid.0 - zxid.0 % INTERVAL);
-        if noted <= leader.acknowledged_by(from) {
+        if noted <= proposals.acknowledged_by(from) {
             return;
         }
         if let Ok(at) = self.outstanding.binary_search_by_key(&noted, |proposal| proposal.zxid) {

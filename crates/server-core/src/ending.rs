@@ -81,7 +81,7 @@ impl Server {
         let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
         self.work.add(work::WRITE);
         for path in &paths {
-            self.preparer(zxid, now, session, Requester::of(conn)).forget(path);
+            self.preparer(zxid, now, session, Requester::of(conn)).note_deleted(path);
         }
         // Without the list every server deletes the ephemerals that it has of the session. A transaction too large for
         // a packet would close all connections to followers.

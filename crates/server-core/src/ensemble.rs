@@ -362,9 +362,9 @@ impl Server {
     /// Ends an epoch before its counter is full. The next begins at 0. If possible it ends while no proposal is
     /// outstanding; upstream ends it during a write.
     pub(crate) fn end_full_epoch(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        let (Some(leader), Some(ensemble)) = (&self.proposals, &self.ensemble) else { return };
-        if leader.is_over(ensemble.config.epoch) {
-            let proposed = leader.proposed();
+        let (Some(proposals), Some(ensemble)) = (&self.proposals, &self.ensemble) else { return };
+        if proposals.is_over(ensemble.config.epoch) {
+            let proposed = proposals.proposed();
             tracing::warn!(%proposed, "this epoch has counted nearly as far as it can: a new one is to begin");
             self.look(now, SearchReason::CounterFull, effects);
         }
@@ -597,7 +597,7 @@ impl Server {
             }
             Role::Looking => self.learner_calls_early(link, &packet, effects),
             _ => {
-                tracing::info!(link = link.0, "a learner was sent away: this server does not lead");
+                tracing::info!(link = link.0, "a learner was refused: this server does not lead");
                 effects.push(Effect::HangUp(link));
             }
         }
@@ -639,7 +639,7 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)>
             server = info.server.map(|server| server.0),
             theirs = info.config_version,
             ours = version,
-            "a learner was sent away: it has a newer configuration than this server"
+            "a learner was refused: it has a newer configuration than this server"
         );
         return None;
     }

@@ -93,8 +93,8 @@ impl Preparer<'_> {
         self.overlay.put(self.tree, self.zxid, path, node);
     }
 
-    fn check(&self, node: &PendingNode, wanted: Perms) -> Result<(), ErrorCode> {
-        access::check(self.config, &node.acl, wanted, self.ids, self.work)
+    fn check(&self, node: &PendingNode, needed: Perms) -> Result<(), ErrorCode> {
+        access::check(self.config, &node.acl, needed, self.ids, self.work)
     }
 
     fn fix_up(&mut self, sent: Option<&[RawAcl<'_>]>) -> Result<Vec<Acl>, ErrorCode> {
@@ -202,12 +202,12 @@ impl Preparer<'_> {
         if node.num_children > 0 {
             return Err(ErrorCode::NotEmpty);
         }
-        self.forget(path);
+        self.note_deleted(path);
         Ok(Txn::Delete { reaped: false, path: delete.path.clone() })
     }
 
     /// Notes in the pending changes that a znode will be deleted.
-    pub(crate) fn forget(&mut self, path: &str) {
+    pub(crate) fn note_deleted(&mut self, path: &str) {
         self.work.add(work::CHANGE);
         if let Some(parent_path) = path::parent(path)
             && let Some(mut parent) = self.overlay.get(self.tree, parent_path)

@@ -120,8 +120,8 @@ impl Server {
         conn: Option<ConnId>,
         effects: &mut Vec<Effect>,
     ) -> Zxid {
-        let leader = self.proposals.as_mut().expect("only a server that leads proposes");
-        let zxid = leader.propose();
+        let proposals = self.proposals.as_mut().expect("only a server that leads proposes");
+        let zxid = proposals.propose();
         assert!(self.ensemble.is_none() || zxid.counter() > 0, "an epoch ends before {zxid} is counted");
         // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
         // the digest for its list.

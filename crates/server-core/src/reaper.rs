@@ -81,7 +81,7 @@ impl Server {
         }
         let session = SessionId::NONE;
         let zxid = self.next_zxid();
-        self.preparer(zxid, now, session, Requester::Server).forget(path);
+        self.preparer(zxid, now, session, Requester::Server).note_deleted(path);
         let txn = Txn::Delete { reaped: true, path: path.into() };
         self.append(now, session, 0, txn, None, effects);
     }

@@ -305,8 +305,8 @@ impl Server {
 
     /// The zxid of the next proposal.
     pub(crate) fn next_zxid(&self) -> Zxid {
-        let leader = self.proposals.as_ref().expect("only a server that leads prepares writes");
-        leader.next_zxid()
+        let proposals = self.proposals.as_ref().expect("only a server that leads prepares writes");
+        proposals.next_zxid()
     }
 
     /// The tree as it is applied.
@@ -612,13 +612,13 @@ impl Server {
         &self,
         conn: ConnId,
         acl: &ostler_tree::AclRef,
-        wanted: ostler_proto::acl::Perms,
+        needed: ostler_proto::acl::Perms,
     ) -> Result<(), ErrorCode> {
         if acl.is_none() {
             return Ok(());
         }
         let ids = self.conns.get(&conn).map_or(&self.nobody, |state| &state.ids);
-        access::check(&self.config, acl, wanted, ids, &self.work)
+        access::check(&self.config, acl, needed, ids, &self.work)
     }
 
     /// Relations that hold between steps. Run after every step in tests and in the simulator.
@@ -626,8 +626,8 @@ impl Server {
         let applied = self.tree.last_processed();
         assert!(self.outstanding.iter().map(|waiting| waiting.zxid).is_sorted());
         assert!(self.outstanding.iter().all(|waiting| waiting.zxid > applied));
-        if let Some(leader) = &self.proposals {
-            let (committed, proposed) = (leader.committed(), leader.proposed());
+        if let Some(proposals) = &self.proposals {
+            let (committed, proposed) = (proposals.committed(), proposals.proposed());
             assert!(applied <= proposed && committed <= proposed, "{applied} {committed} {proposed}");
             assert!(
                 applied == committed || self.backlog.commits,

@@ -88,65 +88,66 @@ fn percentile(sorted: &[u32], share: f64) -> u64 {
     }
 }
 
-/// What became of elections and of the service, in ms (upstream's names are those of `mntr`).
+/// Counts of elections, and times without service in ms. Names in brackets are those of upstream's `mntr`.
 #[derive(Debug, Clone, Default)]
 pub struct ElectionStats {
     /// Searches for a leader (`looking_count`).
     pub searches: u64,
-    /// From a search to its outcome, at voters.
+    /// From the beginning of an election to its end, at voters.
     pub election_ms: Summary,
-    /// From the end of the service to its next beginning.
+    /// From the end of serving clients to its next beginning.
     pub unavailable_ms: Summary,
-    /// The same, where this server leads then.
+    /// The same, if this server leads then.
     pub leader_unavailable_ms: Summary,
-    /// From the promise of the epoch to the service, as a follower.
+    /// From the promise of the epoch to serving clients, as a follower.
     pub follower_sync_ms: Summary,
-    /// The same as an observer.
+    /// The same, as an observer.
     pub observer_sync_ms: Summary,
 }
 
-/// How learners of this server were brought to its history.
+/// Counts of how learners of this server got its history.
 #[derive(Debug, Clone, Default)]
 pub struct SyncStats {
-    /// By records, or by cutting back (`diff_count`).
+    /// Synchronizations by DIFF or TRUNC (`diff_count`).
     pub without_tree: u64,
-    /// By a whole tree (`snap_count`).
+    /// Synchronizations by SNAP (`snap_count`).
     pub trees: u64,
-    /// How many were under way, whenever one began or ended.
+    /// The number of DIFF and TRUNC under way, whenever one began or ended.
     pub without_tree_under_way: Summary,
-    /// The same for trees.
+    /// The same for SNAP.
     pub trees_under_way: Summary,
-    /// Sessions that learners have asked about.
+    /// Questions of learners whether a session lives.
     pub revalidations: u64,
 }
 
-/// How long transactions took from their making at the leader, ms by the wall clocks of two servers, and how many came.
+/// Counts of transactions, and times in ms since they were made at the leader. The times compare the wall clocks of two
+/// servers.
 #[derive(Debug, Clone, Default)]
 pub struct WriteStats {
-    /// Until a quorum had it, at a leader.
+    /// Until a quorum had the transaction, at a leader.
     pub quorum_ms: Sampled,
-    /// Until it was applied here.
+    /// Until the transaction was applied here.
     pub propagation_ms: Sampled,
-    /// Until its proposal came, at a follower.
+    /// Until the proposal came, at a follower.
     pub proposal_ms: Sampled,
-    /// Until its commit came, at a learner.
+    /// Until the commit came, at a learner.
     pub commit_propagation_ms: Sampled,
     /// Proposals that came while this server followed.
     pub proposals_received: u64,
-    /// Commits that came then.
+    /// Commits that came while this server followed.
     pub commits_received: u64,
     /// Commits as the leader of an ensemble.
     pub led_commits: u64,
-    /// Until it was acknowledged here, in an ensemble.
+    /// Until this server acknowledged the transaction, in an ensemble.
     pub own_ack_ms: Sampled,
-    /// Until a server's acknowledgement came, at a leader: of one proposal in a thousand.
+    /// Until the acknowledgement of each server came, at a leader, for one proposal in a thousand.
     pub ack_ms: BTreeMap<ServerId, Sampled>,
-    /// Changes of znodes that were noted for writes to come, at a leader or a standalone server.
+    /// Pending changes of znodes that were noted, at a leader or a standalone server.
     pub changes_noted: u64,
-    /// Those of them that a commit has made true.
+    /// Pending changes that have committed.
     pub changes_made: u64,
-    /// Requests that came to be prepared, at a leader or a standalone server: all of its own clients, and the writes and syncs
-    /// of learners' (`prep_processor_request_queued`).
+    /// Requests to prepare, at a leader or a standalone server: all requests of its own clients, and the writes and
+    /// syncs of learners' clients (`prep_processor_request_queued`).
     pub to_prepare: u64,
 }
 
@@ -155,19 +156,19 @@ pub struct WriteStats {
 pub struct Stats {
     /// Requests taken in, handshakes and four-letter words included.
     pub packets_received: u64,
-    /// Replies and notifications given out, and the parts of what words answer.
+    /// Replies and notifications, and the parts of answers to four-letter words.
     pub packets_sent: u64,
     /// From a request's arrival to its reply, ms.
     pub latency_ms: Summary,
-    /// The same, reads alone.
+    /// The same for reads only.
     pub read_latency_ms: Sampled,
-    /// The same, writes alone.
+    /// The same for writes only.
     pub update_latency_ms: Sampled,
-    /// Elections, and the time without service.
+    /// Counts of elections, and times without service.
     pub elections: ElectionStats,
-    /// Learners.
+    /// Counts of synchronizations of learners.
     pub syncs: SyncStats,
-    /// Transactions on their way.
+    /// Counts and times of transactions.
     pub writes: WriteStats,
     /// Notifications by event type.
     pub node_created_watches: Summary,
@@ -178,9 +179,9 @@ pub struct Stats {
     pub commits: u64,
     /// Transactions proposed.
     pub proposals: u64,
-    /// Bytes of each.
+    /// Bytes of each proposed transaction.
     pub proposal_bytes: Summary,
-    /// Bytes of the last one.
+    /// Bytes of the last proposed transaction.
     pub last_proposal_bytes: u64,
     /// Handshakes.
     pub connection_requests: u64,
@@ -188,7 +189,7 @@ pub struct Stats {
     pub connection_revalidations: u64,
     /// Sessions that expired.
     pub stale_sessions_expired: u64,
-    /// Auth packets that proved nothing.
+    /// Auth requests that failed.
     pub auth_failed: u64,
     /// Writes beyond a quota: refused by a hard one, let through by a soft one.
     pub quota_exceeded: u64,
@@ -206,7 +207,7 @@ pub struct ConnStats {
     /// Replies given out. Notifications are counted where they are queued: a change that thousands watch
     /// need not look each of them up here.
     pub sent: u64,
-    /// Operation number of the last reply; `None` before the first, and after a write that was refused.
+    /// The operation number of the last reply; `None` before the first one, and after a refused write.
     pub last_op: Option<i32>,
     /// The last client xid answered.
     pub last_cxid: i32,
@@ -214,9 +215,9 @@ pub struct ConnStats {
     pub last_zxid: i64,
     /// When the last reply was made, on the monotonic clock.
     pub last_response_mono_ms: u64,
-    /// Latency of the last reply.
+    /// Latency of the last reply, ms.
     pub last_latency_ms: u64,
-    /// Latency of all.
+    /// Latency of all replies, ms.
     pub latency_ms: Summary,
     /// When it connected, wall clock.
     pub established_wall_ms: i64,
@@ -226,7 +227,7 @@ impl ConnStats {
     /// A request is answered: its operation, its number and the zxid that went along.
     pub(crate) fn answered(&mut self, now: Now, (xid, code, arrived): (Xid, i32, Mono), zxid: Zxid) {
         self.last_op = Some(code);
-        // Pings and the like have numbers that are none of the client's.
+        // Pings and the like have negative xids, which are not the client's own numbers.
         if xid.0 >= 0 {
             self.last_cxid = xid.0;
         }
@@ -236,7 +237,7 @@ impl ConnStats {
         self.latency_ms.add(self.last_latency_ms);
     }
 
-    /// As they are after `crst`.
+    /// Resets the counts, as `crst` does.
     pub(crate) fn reset(&mut self) {
         let established_wall_ms = self.established_wall_ms;
         *self = ConnStats { established_wall_ms, last_cxid: -1, last_zxid: -1, ..ConnStats::default() };

@@ -115,7 +115,7 @@ impl Server {
             }
             Packet::SessionMoved(session) => return self.moved_away(session, effects),
             _ => {
-                tracing::warn!("the leader sends what no leader sends");
+                tracing::warn!("the leader sent a packet that no leader sends");
                 return self.look(now, SearchReason::LeaderBroken, effects);
             }
         };
@@ -171,7 +171,7 @@ impl Server {
                 LearningOutput::Ack(zxid) => self.acknowledge_to_leader(zxid),
                 LearningOutput::Truncate(to) => {
                     if !self.truncate(to, effects) {
-                        tracing::warn!(%to, "the leader cuts to what this server does not have");
+                        tracing::warn!(%to, "the leader wants this server's log cut to a zxid that the log does not reach");
                         return self.look(now, SearchReason::LeaderBroken, effects);
                     }
                 }
@@ -179,7 +179,7 @@ impl Server {
                 LearningOutput::Install(_) => {}
                 LearningOutput::Append(zxid, record) => {
                     if !self.log_proposal(now, zxid, record, effects) {
-                        tracing::error!(%zxid, "the leader proposes what does not decode");
+                        tracing::error!(%zxid, "the leader sent a proposal that does not decode");
                         return self.look(now, SearchReason::LeaderBroken, effects);
                     }
                 }
@@ -190,9 +190,9 @@ impl Server {
                     tracing::warn!(
                         proposed = proposed.0,
                         promised = accepted.0,
-                        "the leader's epoch is below one that this server has promised to another, so it stays outside \
-                         until the epoch of an epoch is not: each epoch has a later epoch than the one before. To begin the \
-                         next one at once, restart the server that leads, and again if this message comes again"
+                        "the leader's epoch is below one that this server has promised to another server, so it cannot follow \
+                         this leader. It follows again once a later epoch begins. To begin one at once, restart the \
+                         server that leads; do it again if this message comes again"
                     );
                     if let Some(ensemble) = &mut self.ensemble {
                         ensemble.promised_later_epoch = true;

@@ -69,7 +69,7 @@ impl Server {
         for (link, delayed) in ensemble.delayed.extract_if(.., is_due).collect::<Vec<_>>() {
             tracing::warn!(
                 link = link.0,
-                "reading the log for a learner takes long: it is sent a whole tree instead"
+                "reading the log for a learner takes too long: it gets a whole tree instead"
             );
             self.stream_moves(now, link);
             self.snapshot_late(link, delayed.then, effects);
@@ -107,7 +107,7 @@ impl Server {
                 LeadingOutput::Acknowledged { from, zxid } => {
                     if zxid > self.proposed() {
                         // An acknowledgement of something that was not proposed is ignored.
-                        tracing::warn!(server = from.0, %zxid, "a follower acknowledges what was not proposed");
+                        tracing::warn!(server = from.0, %zxid, "a follower has acknowledged a zxid that was not proposed");
                     } else {
                         if let Some(ensemble) = &mut self.ensemble {
                             ensemble.servers_with_data.insert(from);
@@ -124,11 +124,11 @@ impl Server {
                 ),
                 LeadingOutput::Refuse { link, server, why } => {
                     let server = server.map(|server| server.0);
-                    tracing::warn!(server, link = link.0, reason = %why, "a learner was sent away");
+                    tracing::warn!(server, link = link.0, reason = %why, "a learner was refused");
                     effects.push(Effect::HangUp(link));
                 }
                 LeadingOutput::StepDown(why) => {
-                    tracing::warn!(?why, "this server gives up to lead");
+                    tracing::warn!(?why, "this server stops leading");
                     return self.look(now, SearchReason::SteppedDown(why), effects);
                 }
             }
@@ -222,7 +222,7 @@ impl Server {
             tracing::info!(
                 link = link.0,
                 lacks,
-                "a learner was sent away: it does not say who it is, or lacks a change"
+                "a learner was refused: it did not send its id, or lacks a change of the configuration"
             );
             return effects.push(Effect::HangUp(link));
         };
@@ -356,10 +356,10 @@ impl Server {
             SyncPlan::Snap | SyncPlan::AskLog => None,
         };
         let learners = self.ensemble.as_ref().and_then(|ensemble| ensemble.learners());
-        if let Some((leader, server)) =
+        if let Some((proposals, server)) =
             self.proposals.as_mut().zip(learners.and_then(|of| of.server_of(link)))
         {
-            leader.cut_back(server, kept.unwrap_or(Zxid::ZERO));
+            proposals.cut_back(server, kept.unwrap_or(Zxid::ZERO));
         }
         effects.push(send(match planned {
             SyncPlan::Diff { through, .. } => PeerMessage::Packet(Packet::Diff(through)),

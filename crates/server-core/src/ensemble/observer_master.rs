@@ -84,7 +84,7 @@ impl Server {
         let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
         let said = peer_says(&packet, version).filter(|_| !matches!(packet, Packet::FollowerInfo { .. }));
         let Some(said) = said else {
-            tracing::warn!(link = link.0, "a learner was sent away: only observers can follow a follower");
+            tracing::warn!(link = link.0, "a learner was refused: only observers can follow a follower");
             return effects.push(Effect::HangUp(link));
         };
         if let Packet::ObserverInfo { info, .. } = &packet

@@ -66,7 +66,7 @@ impl Server {
         self.restart_sessions(now);
         tracing::warn!(
             zxid = %self.tree.last_processed(),
-            "no leader was found: clients that are content to read are served"
+            "no leader was found: this server serves read-only clients now"
         );
     }
 

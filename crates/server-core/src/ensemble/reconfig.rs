@@ -226,8 +226,8 @@ impl Server {
         if let Role::Leading(leading) = &mut ensemble.role {
             leading.set_electorate(ensemble.electorate.clone());
         }
-        if let Some(leader) = &mut self.proposals {
-            leader.set_electorate(ensemble.electorate.clone());
+        if let Some(proposals) = &mut self.proposals {
+            proposals.set_electorate(ensemble.electorate.clone());
         }
     }
 
@@ -423,7 +423,7 @@ impl Server {
             return ensemble.me;
         }
         let acknowledged = |server: ServerId| {
-            self.proposals.as_ref().map(|leader| leader.acknowledged_by(server)).unwrap_or_default()
+            self.proposals.as_ref().map(|proposals| proposals.acknowledged_by(server)).unwrap_or_default()
         };
         latest.voters().max_by_key(|server| acknowledged(*server)).unwrap_or(ensemble.me)
     }
