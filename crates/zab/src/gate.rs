@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_nothing_waits_for_nothing_and_a_report_may_come_twice() {
+    fn an_act_without_earlier_saves_goes_at_once_and_a_report_may_come_twice() {
         let mut gate = DiskGate::default();
         gate.hold("a");
         assert_eq!(gate.pop(), Some("a"));

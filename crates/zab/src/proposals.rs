@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_back_what_it_has_acknowledged_does_not_count_for_it() {
+    fn a_server_that_removes_acknowledged_proposals_does_not_count_for_them() {
         let [one, two, three] = [1, 2, 3].map(ServerId);
         let mut proposals = Proposals::new(Electorate::of(Quorum::majority([one, two, three])), Zxid(10));
         let (first, second) = (proposals.propose(), proposals.propose());
@@ -146,7 +146,7 @@ mod tests {
     /// The last acknowledgement that the old configuration needs may come from a server that the new one removes. After
     /// it none of the others has anything left to acknowledge.
     #[test]
-    fn what_the_new_ones_have_acknowledged_commits_with_the_change() {
+    fn proposals_that_the_new_voters_have_acknowledged_commit_with_the_change() {
         let [one, two, three] = [1, 2, 3].map(ServerId);
         let old = || Quorum::majority([one, two, three, ServerId(4), ServerId(5)]);
         let new = || Quorum::majority([one, two, three]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn enough_is_enough_to_the_number() {
+    fn an_idle_epoch_ends_at_exactly_enough_proposals() {
         let me = ServerId(1);
         let last = |counter| Zxid::new(Epoch(7), counter);
         for (counter, over) in [(2, false), (3, true), (4, true)] {
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "acknowledges")]
-    fn nobody_acknowledges_what_was_not_proposed() {
+    fn an_acknowledgement_of_an_unproposed_zxid_panics() {
         let me = ServerId(1);
         Proposals::new(Electorate::of(Quorum::majority([me])), Zxid::ZERO).acknowledge(me, Zxid(1));
     }

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_observes_is_in_no_group() {
+    fn an_observer_is_in_no_group() {
         let lines = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\nserver.4=d:1:2";
         let quorum = Quorum::of(&Membership::parse(lines).unwrap());
         assert_eq!(quorum, Quorum::majority(ids(&[1, 2, 4])));

@@ -118,7 +118,7 @@ mod tests {
 
     /// After a restart of all, nothing has been committed yet: what a learner has may be all there is.
     #[test]
-    fn who_has_all_that_an_idle_leader_has_lacks_nothing() {
+    fn a_learner_level_with_an_idle_leader_gets_an_empty_diff() {
         let reach = Reach { first: at(3, 5), last: at(3, 5), applied: at(4, 0) };
         assert_eq!(plan(at(3, 5), reach, None, None), SyncPlan::Diff { after: at(3, 5), through: at(3, 5) });
         assert_eq!(plan(at(3, 4), reach, None, None), SyncPlan::AskLog);

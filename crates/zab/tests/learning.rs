@@ -67,7 +67,7 @@ fn clients_are_served_from_the_leaders_word_on() {
 }
 
 #[test]
-fn who_observes_says_nothing_of_what_is_not_committed() {
+fn an_observer_acknowledges_no_proposals() {
     for observer in [true, false] {
         let mut learning = Learning::new(OWN, observer);
         assert_eq!(learning.observes(), observer);
@@ -141,7 +141,7 @@ fn e10_what_was_never_committed_is_taken_back() {
 
 /// A leader would cut back or go on with what it takes this server to have.
 #[test]
-fn who_wants_a_whole_tree_takes_nothing_else() {
+fn a_learner_that_asked_for_a_tree_hangs_up_on_anything_else() {
     let wanting = || Learning::new(OWN, false).wanting_tree();
     let asked = Out::AckEpoch { last: at(6, 0), current: Some(OWN.current) };
     let out = hear(&mut wanting(), [From::LeaderInfo(Epoch(5)), From::Snap(at(4, 70)), proposal(at(4, 71))]);
@@ -173,7 +173,7 @@ fn proposals_are_logged_acknowledged_and_committed_in_order() {
 
 /// A Java leader looks at the end of its tree after it has begun to forward: what it forwards first may be in the tree.
 #[test]
-fn what_a_tree_has_is_not_taken_twice() {
+fn proposals_that_a_tree_has_already_are_skipped() {
     let mut learning = Learning::new(OWN, false);
     hear(&mut learning, [From::LeaderInfo(Epoch(5)), From::Snap(at(5, 3))]);
     let in_the_tree = [1, 2, 3].map(|counter| at(5, counter));

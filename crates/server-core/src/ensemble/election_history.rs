@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_after_the_end_belongs_to_its_search() {
+    fn votes_sent_after_the_election_belong_to_its_search() {
         let mut server = member(&[1]);
         let mut effects = Vec::new();
         server.step(at(10), Input::Deadline, &mut effects);

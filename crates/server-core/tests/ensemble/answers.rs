@@ -1,4 +1,4 @@
-//! What is answered to whom, and when.
+//! The answers that a member of an ensemble sends, and when.
 
 use crate::{
     configurations::leaving,

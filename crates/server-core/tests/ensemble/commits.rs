@@ -1,4 +1,4 @@
-//! What a leader counts before it commits.
+//! The acknowledgements that a leader counts before it commits.
 
 use crate::member::{Member, at, config};
 use ostler_proto::{

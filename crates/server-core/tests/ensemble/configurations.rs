@@ -1,4 +1,4 @@
-//! Who decides, at a member that hears of changes of the ensemble.
+//! The quorums that decide at a member while the ensemble is reconfigured.
 
 use crate::member::{ME, Member, SESSION, at, config};
 use ostler_proto::{
@@ -119,7 +119,7 @@ fn what_a_leader_has_in_force_replaces_what_a_new_server_knows_also_while_it_cha
 
 /// A server whose part another configuration changes while it is brought up to date goes on in its new part.
 #[test]
-fn who_loses_its_vote_while_it_is_brought_up_to_date_begins_anew() {
+fn a_learner_that_loses_its_vote_during_synchronization_looks_again() {
     let oldest = config(&[1, 2, 3], at(1, 1));
     let (mut between, newest) = (config(&[2, 3, 4], at(1, 2)), config(&[2, 3], at(1, 3)));
     let mut observing = oldest.servers[&ServerId(ME)].clone();
@@ -249,7 +249,7 @@ fn a_change_that_votes_bring_replaces_what_is_logged_before_it() {
 /// Before its epoch a leader may bring a whole tree with a change that only its log has. Who does not know what was in
 /// force before that could not ask for a quorum of it, and is sent away to hear of it first.
 #[test]
-fn who_does_not_know_what_is_in_force_is_not_brought_a_change_that_may_not_be_agreed_on() {
+fn a_learner_with_an_old_configuration_gets_no_change_that_may_not_commit() {
     let (oldest, between) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4, 5], at(1, 2)));
     let newest = config(&[1, 2, 3], at(1, 3));
     let info = |server: i64, of: &Membership| {
@@ -343,7 +343,7 @@ fn a_whole_configuration_takes_the_place_of_the_one_before() {
 /// What is proposed after a change commits with it, if the new ones have it. The last word that the change waits for
 /// may be that of a server which it sends away, and which says nothing more.
 #[test]
-fn what_the_new_ones_have_commits_with_the_change() {
+fn later_proposals_that_the_new_voters_have_commit_with_the_change() {
     let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), [1, 2, 3]);
     let mut member = Member::start(&old, None, tree_with(&[&old]), 1);
     member.leads_with(&[2, 4], &old, 2);

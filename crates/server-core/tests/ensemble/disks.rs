@@ -26,7 +26,7 @@ fn a_follower_acknowledges_what_is_on_its_disk_and_nothing_before() {
 
 /// The disk is slow, and the leader is another one meanwhile: it hears of what it has sent itself.
 #[test]
-fn what_was_to_be_acknowledged_to_one_leader_is_not_acknowledged_to_the_next() {
+fn an_acknowledgement_for_one_leader_is_not_sent_to_the_next() {
     let mut follower = Follower::start();
     follower.member.disk_waits = true;
     follower.hears_of_write(at(2, 2), 1);

@@ -1,4 +1,4 @@
-//! What a member remembers of its elections.
+//! The election history of a member.
 
 use crate::{
     configurations::tree_with,

@@ -1,4 +1,4 @@
-//! What a member counts, exactly.
+//! The exact counts of a member of an ensemble.
 
 use crate::{
     configurations::leaving,
@@ -120,7 +120,7 @@ fn a_follower_counts_what_it_is_told_while_it_serves() {
     assert_eq!(of.writes.quorum_ms.summary.count, 0);
 }
 
-/// What comes with the history is no proposal of now.
+/// Transactions that come with the history are not counted as proposals.
 #[test]
 fn a_follower_that_does_not_serve_yet_counts_no_proposals() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
@@ -153,7 +153,7 @@ fn a_leader_counts_how_its_learners_were_brought_to_its_history() {
 }
 
 #[test]
-fn a_member_counts_its_searches_and_how_long_nobody_was_served() {
+fn a_member_counts_its_searches_and_the_time_without_service() {
     let mut member = leader(&[2, 3]);
     let elections = stats(&member).elections;
     let searches = member.server.elections().unwrap().searches;
@@ -186,7 +186,7 @@ fn a_follower_counts_from_its_promise_to_its_service() {
     assert_eq!(since.0, member.ms);
 }
 
-/// Who follows to become a voter is none yet; an observer never is.
+/// A follower that is to become a voter does not vote yet; an observer never does.
 #[test]
 fn a_leader_reports_followers_without_a_vote() {
     let ensemble = config(&[1, 2, 3], at(1, 0));

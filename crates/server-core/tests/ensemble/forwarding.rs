@@ -1,4 +1,4 @@
-//! What clients of learners ask, on its way to the leader and there.
+//! Requests of learners' clients, on their way to the leader and at the leader.
 
 use crate::{
     follower::{Follower, TIMEOUT_MS, XID},
@@ -54,7 +54,7 @@ fn a_write_goes_to_the_leader_with_who_asks() {
 }
 
 #[test]
-fn a_new_session_is_asked_for_in_nobodys_name_and_answered_when_it_commits() {
+fn a_forwarded_new_session_has_no_identities_and_is_answered_with_its_commit() {
     let mut follower = Follower::start_with(|_| {});
     let conn = follower.connect_for_new_session(1);
     let [(session, 0, Op::CreateSession, 4, ids)] = &requests(&follower)[..] else { panic!("a session") };
@@ -112,7 +112,7 @@ fn asked_by(member: &mut Member, follower: i64, session: SessionId) -> Result<()
 }
 
 #[test]
-fn who_has_moved_writes_only_where_it_is() {
+fn a_moved_session_writes_only_through_its_new_server() {
     let mut member = leader(LocalSessions::Off);
     assert_eq!(asked_by(&mut member, 2, SESSION), Ok(()));
     assert_eq!(asked_by(&mut member, 3, SESSION), Err(ErrorCode::SessionMoved));
@@ -155,9 +155,9 @@ fn a_session_that_has_ended_writes_nothing_for_as_long_as_something_of_it_may_be
     assert_eq!(asked_by(&mut member, 2, SESSION), Err(ErrorCode::SessionExpired));
 }
 
-/// Anybody can connect, and say that it is somebody.
+/// Any caller can connect, and claim any id.
 #[test]
-fn who_has_not_taken_over_the_history_asks_in_vain() {
+fn requests_of_a_learner_without_the_history_are_ignored() {
     let mut member = leader(LocalSessions::Off);
     let info = LearnerInfo {
         server: Some(ServerId(9)),

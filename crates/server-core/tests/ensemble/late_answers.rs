@@ -50,7 +50,7 @@ fn a_write_by_way_of_another_server_that_is_on_its_way_here_is_no_answer() {
 /// Either that is the word on this connection's write, and its session is elsewhere, or that on one which came to the
 /// leader too late, by way of another server, and this connection's still happens.
 #[test]
-fn nobody_is_told_of_a_write_that_a_moved_session_was_refused() {
+fn a_session_moved_error_closes_the_connection_without_an_answer() {
     for ends_its_session in [false, true] {
         let mut follower = Follower::start();
         let conn = follower.reconnect(1);

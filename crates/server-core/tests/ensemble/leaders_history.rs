@@ -52,7 +52,7 @@ fn sessions(member: &Member) -> Vec<i64> {
 
 /// The next leader has them as well, or one of them.
 #[test]
-fn what_is_logged_and_in_the_leaders_history_is_applied() {
+fn logged_transactions_of_the_leaders_history_are_applied() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     for (first, kept) in
         [(Packet::Diff(at(2, 2)), 2), (Packet::Trunc(at(2, 2)), 2), (Packet::Trunc(at(2, 1)), 1)]
@@ -102,7 +102,7 @@ fn a_record_with_another_number_than_its_proposal_is_no_leaders() {
 
 /// One that nobody has said is new, and to which a history begins to come.
 #[test]
-fn who_has_nothing_notes_once_that_something_comes() {
+fn an_empty_server_marks_its_data_incomplete_once_a_history_comes() {
     for (may_start_empty, incomplete, epoch, expected) in
         [(false, false, 0, 1), (false, true, 0, 0), (true, false, 0, 0), (false, false, 1, 0)]
     {
@@ -162,7 +162,7 @@ fn dials(member: &Member) -> Vec<DialTarget> {
 }
 
 #[test]
-fn a_follower_goes_to_whom_the_leader_names_that_leaves() {
+fn a_follower_goes_to_the_leader_that_the_leaving_one_names() {
     let three = DialTarget::Leader(ServerId(3));
     let mut follower = Follower::start_with(|_| {});
     hears_that_three_goes(&mut follower, 2);
@@ -176,7 +176,7 @@ fn a_follower_goes_to_whom_the_leader_names_that_leaves() {
 }
 
 #[test]
-fn the_observers_of_a_follower_hear_whom_the_leader_names() {
+fn observers_of_an_observer_master_get_the_next_leaders_name() {
     let mut follower = Follower::start_with(|config| config.observing.masters = true);
     let link = LinkId(54);
     let config_version = config(&[1, 2, 3], at(1, 0)).version;

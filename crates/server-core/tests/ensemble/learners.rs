@@ -1,4 +1,4 @@
-//! What a server does that has a leader, or looks for it.
+//! A server that follows a leader, or tries to connect to it.
 
 use crate::member::{Member, at, config};
 use ostler_proto::{
@@ -38,9 +38,9 @@ fn a_tree_may_take_as_long_as_it_goes_on_coming() {
 }
 
 /// A change that adds a voter counts on that it has what is committed: upstream's rule, by which it must follow before.
-/// Who is listed as an observer observes.
+/// A server that is listed as an observer follows as an observer.
 #[test]
-fn who_is_not_in_the_configuration_follows_without_a_vote() {
+fn a_server_outside_the_configuration_follows_without_a_vote() {
     for (listed, follows) in [(false, true), (true, false)] {
         let mut ensemble = config(&[2, 3], at(1, 0));
         if listed {
@@ -73,7 +73,7 @@ fn told_as_last(member: &Member) -> Zxid {
 /// What stays may be in a tree alone, with more than the leader has: that is no less than was said to be here, and the
 /// leader's whole tree has to take its place. The next leader may be one that has all of it.
 #[test]
-fn who_cannot_be_cut_back_keeps_what_it_has_and_asks_for_a_tree() {
+fn a_learner_that_cannot_cut_its_log_keeps_it_and_asks_for_a_tree() {
     let (ensemble, last) = (config(&[1, 2, 3], at(1, 0)), at(5, 0));
     let mut member = Member::start(&ensemble, None, begun_with(last), 5);
     let link = member.follows(&[2, 3], &ensemble, 6);
@@ -96,7 +96,7 @@ fn who_cannot_be_cut_back_keeps_what_it_has_and_asks_for_a_tree() {
 
 /// It has said what it has, and can say nothing more before it is answered.
 #[test]
-fn who_waits_until_its_part_of_the_log_is_read_is_not_silent() {
+fn a_learner_that_waits_for_the_log_is_not_refused_as_silent() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, begun_with(at(1, 5)), 1);
     member.leads_with(&[2], &ensemble, 2);

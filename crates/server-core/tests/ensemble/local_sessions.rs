@@ -167,7 +167,7 @@ fn closed(member: &Member, conn: ConnId) -> Option<CloseReason> {
 }
 
 #[test]
-fn a_local_session_ends_when_it_is_silent_or_somebody_ends_it() {
+fn a_local_session_ends_by_expiry_or_by_an_operator() {
     for is_ended in [true, false] {
         let mut follower = Follower::start_with(|config| config.local_sessions = LocalSessions::Fixed);
         let conn = follower.connect_for_new_session(1);

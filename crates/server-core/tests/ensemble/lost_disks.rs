@@ -16,13 +16,13 @@ fn started_with(accepted: u32, current: u32, last: Zxid) -> Member {
     })
 }
 
-/// Another one that looks for a leader has something. Whether this one still backs somebody then.
+/// Another server that looks for a leader has data. Returns whether this one still backs a candidate then.
 fn has_a_voice(member: &mut Member) -> bool {
     member.hears_of_data();
     member.vote().candidate.is_some()
 }
 
-/// To accept an epoch is the first that it does for a leader. What it has acknowledged before is still lost.
+/// A learner accepts an epoch first. The transactions that it had acknowledged are still lost.
 #[test]
 fn a_server_without_history_has_no_voice_whatever_epoch_it_has_accepted() {
     for accepted in [0, 1, 3] {
@@ -32,7 +32,7 @@ fn a_server_without_history_has_no_voice_whatever_epoch_it_has_accepted() {
 }
 
 #[test]
-fn a_server_whose_tree_did_not_come_has_no_voice_in_the_next_election() {
+fn a_server_has_no_vote_in_the_next_election_if_its_tree_did_not_come() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = started_with(0, 0, Zxid::ZERO);
     let leader = member.follows(&[2, 3], &ensemble, 3);
@@ -71,7 +71,7 @@ fn servers_of_which_none_has_a_history_elect_one_of_them() {
 }
 
 #[test]
-fn who_was_stopped_before_it_had_all_of_a_history_has_no_voice() {
+fn a_server_stopped_during_a_first_history_has_no_vote() {
     for incomplete in [true, false] {
         let ensemble = config(&[1, 2, 3], at(1, 0));
         let member = Member::start_with(&ensemble, None, tree_at(at(1, 3)), 1, |config| {
@@ -83,7 +83,7 @@ fn who_was_stopped_before_it_had_all_of_a_history_has_no_voice() {
 }
 
 #[test]
-fn who_is_said_to_be_new_has_a_voice() {
+fn a_server_declared_new_has_a_vote() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let mut member = Member::start(&ensemble, None, tree_at(Zxid::ZERO), 0);
     assert!(has_a_voice(&mut member));

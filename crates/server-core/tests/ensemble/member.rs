@@ -162,7 +162,7 @@ impl Member {
         })
     }
 
-    /// Whose votes count.
+    /// The voters of the electorate.
     pub(crate) fn voters(&self) -> Vec<i64> {
         self.server.elections().unwrap().voters.iter().map(|id| id.0).collect()
     }
@@ -276,7 +276,7 @@ impl Member {
         self.hears(LinkId(follower as u64), packet);
     }
 
-    /// What it has told a follower of.
+    /// The packets that it has sent to a follower.
     pub(crate) fn has_told(&self, follower: i64, packet: &Packet<'_>) -> bool {
         self.place_of(follower, packet).is_some()
     }

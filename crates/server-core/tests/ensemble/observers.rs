@@ -68,7 +68,7 @@ fn times(follower: &Follower, link: LinkId, packet: &Packet<'_>) -> usize {
 }
 
 #[test]
-fn what_the_client_of_an_observer_asks_goes_on_to_the_leader() {
+fn requests_of_an_observers_client_go_on_to_the_leader() {
     let mut follower = with_two();
     for op in [Op::CreateSession, Op::SetData, Op::Sync] {
         let packet = asks(&mut follower, FOUR, op);

@@ -81,7 +81,7 @@ fn they_get_no_answer_from_who_has_decided() {
     assert_eq!(sent(&member), said + 1);
 }
 
-/// Whoever moves all servers at once has a way.
+/// An operator that moves all servers at once can do so.
 #[test]
 fn they_count_where_they_are_let_in() {
     let (own, other) = (config(&[1, 2, 3], Zxid::ZERO), elsewhere(&[1, 2, 3], Zxid::ZERO));

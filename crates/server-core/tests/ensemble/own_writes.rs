@@ -29,7 +29,7 @@ fn comes_back(follower: &mut Follower, earlier: ConnId, ends_first: bool) -> Con
 }
 
 #[test]
-fn who_comes_back_with_a_local_session_reads_what_it_has_written() {
+fn a_local_session_that_comes_back_reads_its_own_writes() {
     for ends_first in [true, false] {
         for refused in [false, true] {
             let (mut follower, earlier) = with_local_session();
@@ -50,7 +50,7 @@ fn who_comes_back_with_a_local_session_reads_what_it_has_written() {
 }
 
 #[test]
-fn who_comes_back_with_a_local_session_waits_for_all_its_writes() {
+fn a_local_session_that_comes_back_waits_for_all_its_writes() {
     let (mut follower, first) = with_local_session();
     follower.request_write(first);
     let second = comes_back(&mut follower, first, true);
@@ -67,7 +67,7 @@ fn who_comes_back_with_a_local_session_waits_for_all_its_writes() {
 
 /// Java's leaders answer for a session at once, whatever it has under way.
 #[test]
-fn who_comes_back_with_a_session_that_all_know_reads_what_it_has_written() {
+fn a_global_session_that_comes_back_reads_its_own_writes() {
     let mut follower = Follower::start();
     let earlier = follower.reconnect(1);
     follower.request_write(earlier);
@@ -81,7 +81,7 @@ fn who_comes_back_with_a_session_that_all_know_reads_what_it_has_written() {
 }
 
 #[test]
-fn who_comes_back_after_its_writes_were_decided_is_served_at_once() {
+fn a_session_that_comes_back_with_decided_writes_is_served_at_once() {
     let (mut follower, earlier) = with_local_session();
     follower.request_write(earlier);
     follower.hears_of_write(at(2, 1), 1);
@@ -93,7 +93,7 @@ fn who_comes_back_after_its_writes_were_decided_is_served_at_once() {
 }
 
 #[test]
-fn nobody_waits_for_the_writes_of_another_session() {
+fn a_session_does_not_wait_for_writes_of_another_session() {
     let (mut follower, earlier) = with_local_session();
     follower.request_write(earlier);
     let other = follower.connect_for_new_session(9);
@@ -102,7 +102,7 @@ fn nobody_waits_for_the_writes_of_another_session() {
 }
 
 #[test]
-fn who_comes_back_to_the_leader_itself_reads_what_it_has_written() {
+fn a_session_that_comes_back_to_the_leader_reads_its_own_writes() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     for local_sessions in [LocalSessions::Off, LocalSessions::Fixed] {
         let fresh = Tree::fresh(ExtendedTypes::default());

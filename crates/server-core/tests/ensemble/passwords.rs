@@ -1,4 +1,4 @@
-//! A stranger that names somebody's session and does not know its password, at every kind of member.
+//! A caller that knows the id of another client's session and not its password, at every kind of member.
 
 use crate::{
     follower::{Follower, TIMEOUT_MS},

@@ -82,7 +82,7 @@ fn of_two_callers_with_one_id_the_one_stays_for_which_more_speaks() {
 
 /// It has elected this server in a round before the present one: it will hear that it has to look again.
 #[test]
-fn who_follows_an_epoch_of_before_is_sent_away_whether_its_vote_comes_first_or_its_call() {
+fn a_learner_from_an_earlier_round_is_refused_whether_its_vote_or_its_connection_comes_first() {
     for calls_first in [true, false] {
         let mut member = looking();
         let own = member.vote();
@@ -127,7 +127,7 @@ fn a_follower_takes_nothing_from_a_connection_that_it_does_not_know() {
     }
 }
 
-/// Who is gone before this server leads is no learner of its.
+/// A learner whose connection ends before this server leads is forgotten.
 #[test]
 fn a_learner_that_came_early_and_is_gone_is_none() {
     let mut member = looking();
@@ -198,7 +198,7 @@ fn that_a_leader_cannot_be_reached_counts_while_it_is_dialled() {
 
 /// A Java server counts votes for 200 ms more, and 200 after each that comes meanwhile.
 #[test]
-fn a_leader_whose_election_port_is_connected_may_open_its_quorum_port_late() {
+fn a_leader_with_a_connected_election_port_may_open_its_quorum_port_late() {
     let searches = |member: &Member| member.server.elections().unwrap().searches.len();
     let mut member = looking();
     member.step(Input::ElectionLink { peer: ServerId(3), up: true });
@@ -253,9 +253,9 @@ fn a_follower_of_this_server_was_not_away_before() {
     }
 }
 
-/// What was elected will not be: nobody waits for as long as an epoch may take to begin.
+/// The election is void, so this server does not wait for `initLimit`.
 #[test]
-fn a_server_whose_leader_looks_for_one_itself_looks_again() {
+fn a_server_looks_again_when_its_leader_looks_for_a_leader() {
     let mut member = looking();
     elects_three(&mut member);
     let mut vote = member.vote();
@@ -270,7 +270,7 @@ fn a_server_whose_leader_looks_for_one_itself_looks_again() {
 
 /// It had data in this election, and has none when it follows: its word says nothing about what may have been committed.
 #[test]
-fn who_had_data_and_comes_without_does_not_count() {
+fn a_learner_that_had_data_and_comes_without_does_not_count() {
     for (backed, last, had) in [(2, at(1, 2), true), (2, Zxid::ZERO, false), (3, at(1, 2), false)] {
         let ensemble = config(&[1, 2, 3], at(1, 0));
         let mut tree = Tree::fresh(ExtendedTypes::default());

@@ -1,4 +1,4 @@
-//! A server without a leader, and those who are content to read.
+//! Read-only mode: a server without a leader, and read-only clients.
 
 use crate::member::{Member, at, config};
 use ostler_proto::{
@@ -65,7 +65,7 @@ fn request(member: &mut Member, op: Op, body: &[u8]) {
 }
 
 #[test]
-fn who_is_content_to_read_is_served_after_a_while_without_a_leader() {
+fn a_read_only_client_is_served_after_a_while_without_a_leader() {
     let mut member = alone(LocalSessions::Fixed);
     member.passes(AFTER_MS - 10);
     assert_eq!(member.server.mode(), Some(MemberMode::Looking));
@@ -104,7 +104,7 @@ fn without_local_sessions_there_is_no_session_for_who_reads() {
 }
 
 #[test]
-fn who_may_want_to_write_is_not_served_without_a_leader() {
+fn a_client_without_the_read_only_flag_is_not_served_without_a_leader() {
     for (read_only, after) in [(Some(false), AFTER_MS + 10), (None, AFTER_MS + 10), (Some(true), 10)] {
         let mut member = alone(LocalSessions::Fixed);
         member.passes(after);
@@ -127,7 +127,7 @@ fn a_search_for_a_leader_ends_with_it() {
 
 /// Which sessions there are only a leader knows. One that no server but its own knows is another matter.
 #[test]
-fn who_comes_back_to_read_is_believed_where_no_session_is_local() {
+fn a_read_only_server_without_local_sessions_believes_a_sessions_password() {
     for (local_sessions, lives) in [(LocalSessions::Off, true), (LocalSessions::Fixed, false)] {
         let mut member = alone(local_sessions);
         member.passes(AFTER_MS + 10);

@@ -1,4 +1,4 @@
-//! What a leader sends to a learner that comes to it.
+//! The history that a leader sends to a learner.
 
 use crate::member::{Member, SESSION, at, config};
 use ostler_proto::{
@@ -91,7 +91,7 @@ fn a_learner_is_sent_what_it_lacks_and_nothing_else() {
 }
 
 #[test]
-fn who_is_brought_to_the_history_hears_of_what_comes_meanwhile() {
+fn a_learner_in_synchronization_gets_later_proposals() {
     for observes in [false, true] {
         let (mut member, link) = (leader(&[2, 3]), LinkId(9));
         comes(&mut member, 4, link, observes, at(2, 2));
@@ -110,7 +110,7 @@ fn who_is_brought_to_the_history_hears_of_what_comes_meanwhile() {
 
 /// While the log on disk is read for it, all that it gets after that waits. A tree of then has what was committed meanwhile.
 #[test]
-fn what_comes_while_the_log_is_read_goes_after_it() {
+fn proposals_that_come_while_the_log_is_read_follow_it() {
     let (link, last) = (LinkId(9), at(1, 2));
     for found in [false, true] {
         let mut tree = Tree::fresh(ExtendedTypes::default());
@@ -173,7 +173,7 @@ fn a_tree_in_place_of_the_log_has_all_that_was_committed_meanwhile() {
 
 /// A whole tree takes the place of all that a learner has, with what it has acknowledged.
 #[test]
-fn who_is_sent_a_tree_counts_for_nothing_until_it_acknowledges_again() {
+fn a_learner_that_gets_a_tree_does_not_count_until_it_acknowledges_again() {
     let mut member = leader(&[2, 3, 4]);
     member.hears(LinkId(2), Packet::Ack(at(2, 3)));
     member.loses(LinkId(2));
@@ -189,7 +189,7 @@ fn who_is_sent_a_tree_counts_for_nothing_until_it_acknowledges_again() {
 
 /// It may have promised it to another leader of that epoch.
 #[test]
-fn an_epoch_that_was_accepted_before_is_promised_to_nobody() {
+fn a_promise_of_an_epoch_accepted_before_does_not_count() {
     let ensemble = config(&[1, 2, 3], at(1, 0));
     let fresh = || Tree::fresh(ExtendedTypes::default());
     let mut member = Member::start(&ensemble, None, fresh(), 2);

@@ -88,7 +88,7 @@ fn an_observer_waits_when_it_begins_again_with_the_first_of_the_followers() {
 
 /// It dials whom it elects the next time.
 #[test]
-fn whom_an_observer_waits_to_dial_is_not_dialled_when_another_search_has_begun() {
+fn a_delayed_dial_is_dropped_when_another_search_has_begun() {
     let mut member = started(|config| config.observing.reconnect_delay = DELAY_MS);
     elects(&mut member);
     let mut vote = member.vote();

@@ -35,7 +35,7 @@ fn shown(m: &mut Member, client: Client, xid: Xid) -> Vec<String> {
 }
 
 #[test]
-fn it_shows_one_moment_whatever_commits_meanwhile() {
+fn a_multi_read_shows_one_zxid_whatever_commits_meanwhile() {
     let (mut m, a, b) = with_data(b"old");
     let asked = m.send(a, multi_read(&vec![get("/a"); MANY]));
     assert!(m.server.has_backlog());
@@ -96,7 +96,7 @@ fn transactions_have_their_turn_between_two() {
 }
 
 #[test]
-fn nobody_waits_for_one_whose_client_has_gone() {
+fn a_multi_read_of_a_closed_connection_holds_up_nothing() {
     for closes in [false, true] {
         let (mut m, a, b) = with_data(b"old");
         m.send(a, multi_read(&vec![get("/a"); MANY]));

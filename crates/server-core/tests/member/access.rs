@@ -1,4 +1,4 @@
-//! Who may do and know what.
+//! ACLs and identities: the requests that are allowed, and the events that are sent.
 
 use crate::{
     member::{Client, Member, TIMEOUT_MS},
@@ -100,7 +100,7 @@ fn a_proof_that_fails_ends_the_connection() {
 }
 
 #[test]
-fn nobody_has_identities_without_end() {
+fn the_number_of_a_connections_identities_is_limited() {
     for (names, long) in [(2000, 1), (20, 100_000)] {
         let mut m = Member::new();
         let a = m.join();
@@ -140,7 +140,7 @@ fn lists_of_one_multi_do_not_grow_without_end() {
 
 /// Each request that goes to the leader has all identities with it.
 #[test]
-fn who_has_long_identities_waits_with_more_requests() {
+fn long_identities_count_towards_the_reserved_bytes() {
     let mut m = Member::new();
     let (long, _) = with_a_long_name(&mut m);
     for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! What `cons` and `mntr` show of what was done.
+//! The counts that `cons` and `mntr` show.
 
 use crate::{
     member::{Client, Member, TIMEOUT_MS},

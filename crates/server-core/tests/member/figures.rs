@@ -1,4 +1,4 @@
-//! What a server counts, exactly, and the numbers that it gives to sessions.
+//! The exact counts of a standalone server, and its session ids.
 
 use crate::{
     disk::Disk,

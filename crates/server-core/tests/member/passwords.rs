@@ -47,7 +47,7 @@ fn names(m: &mut Member, session: SessionId, password: Option<&[u8]>) -> Result<
 }
 
 #[test]
-fn who_knows_an_id_alone_cannot_take_the_session() {
+fn a_session_id_without_the_password_does_not_take_the_session() {
     let mut m = Member::with(of(NewPasswords::Secret, &[ONE]));
     let (owner, password) = joins(&mut m);
     assert!(owner.session.has_secret());

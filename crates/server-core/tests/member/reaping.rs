@@ -118,7 +118,7 @@ fn doomed(kind: &str) -> (Member, Client) {
 }
 
 #[test]
-fn what_got_a_child_in_the_meantime_stays() {
+fn a_doomed_znode_that_got_a_child_stays() {
     for kind in ["container", "ttl"] {
         let (mut m, a) = doomed(kind);
         m.ask(a, create("/2/y")).unwrap();
@@ -137,7 +137,7 @@ fn what_got_a_child_in_the_meantime_stays() {
 }
 
 #[test]
-fn what_somebody_else_deleted_takes_no_zxid() {
+fn reaping_a_znode_that_is_gone_takes_no_zxid() {
     let (mut m, a) = doomed("ttl");
     m.ask(a, delete("/2")).unwrap();
     let zxid = m.disk.last();

@@ -251,7 +251,7 @@ fn a_session_that_comes_back_closes_its_old_connection() {
 
 /// A client that has lost its connection looks whether a write was done.
 #[test]
-fn who_comes_back_does_not_read_past_its_own_writes() {
+fn a_session_that_comes_back_does_not_read_past_its_own_writes() {
     let mut m = Member::new();
     let old = m.join();
     m.send(old, create("/a"));

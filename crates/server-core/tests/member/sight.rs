@@ -1,4 +1,4 @@
-//! What reaches a client, as values and as short lines that tests compare.
+//! The replies and events that reach a client, as values and as short lines that tests compare.
 
 use ostler_proto::{
     connect::ConnectResponse,

@@ -74,7 +74,7 @@ fn the_next_snapshot_counts_from_the_last() {
 }
 
 #[test]
-fn what_was_replayed_counts() {
+fn replayed_transactions_count_towards_the_next_snapshot() {
     let config = every(100);
     let tree = ostler_tree::Tree::fresh(config.types);
     let mut m = Member::with(config.clone());

@@ -200,7 +200,7 @@ mod tests {
     use ostler_proto::id::{Epoch, Zxid};
 
     #[test]
-    fn of_a_long_election_its_beginning_and_its_end_are_kept() {
+    fn a_long_election_keeps_its_first_and_last_entries() {
         let mut record = ElectionRecord::begin(Mono(0), 1, None);
         for at in 1..3000 {
             record.add(Mono(at), ElectionEvent::SentToAll { candidate: None, round: 1 });
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_end_does_not_push_the_end_out() {
+    fn entries_after_the_election_do_not_push_its_end_out() {
         let mut record = ElectionRecord::begin(Mono(0), 1, None);
         let candidate = Candidate { epoch: Epoch(1), zxid: Zxid(1), id: ServerId(2) };
         let (state, votes) = (PeerState::Following, Vec::new());

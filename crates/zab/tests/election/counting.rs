@@ -42,7 +42,7 @@ fn an_epoch_or_a_transaction_alone_is_something() {
 
 /// It has told others whom it backs, and takes that back.
 #[test]
-fn an_empty_observer_says_once_that_it_backs_nobody_any_more() {
+fn an_empty_observer_sends_a_vote_without_candidate_once() {
     let hand = Hand::looking();
     let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
     election.set_without_history(true);
@@ -57,7 +57,7 @@ fn an_empty_observer_says_once_that_it_backs_nobody_any_more() {
 }
 
 #[test]
-fn a_worse_vote_backs_nobody() {
+fn a_vote_for_a_worse_candidate_does_not_count_for_the_better_one() {
     let mut hand = Hand::looking();
     assert_eq!(hand.hear(1, Looking, 1, (1, 4, 1)), Verdict::Worse);
     hand.look_until(2_000);
@@ -81,7 +81,7 @@ fn a_leader_alone_is_no_quorum_for_who_backs_another() {
 }
 
 #[test]
-fn who_backs_another_in_this_round_does_not_speak_for_its_leader() {
+fn a_voter_that_backs_another_in_this_round_does_not_count_for_its_earlier_leader() {
     let mut hand = Hand::looking();
     hand.hear(1, Looking, 1, (1, 4, 1));
     hand.hear(3, Leading, 1, (1, 4, 3));
@@ -92,7 +92,7 @@ fn who_backs_another_in_this_round_does_not_speak_for_its_leader() {
 }
 
 #[test]
-fn whom_a_quorum_backs_in_this_round_is_joined_when_it_leads() {
+fn a_candidate_of_a_quorum_in_this_round_is_joined_when_it_leads() {
     let mut hand = Hand::looking();
     hand.hear(3, Looking, 1, (1, 9, 3));
     hand.hear(1, Following, 1, (1, 9, 3));
@@ -102,7 +102,7 @@ fn whom_a_quorum_backs_in_this_round_is_joined_when_it_leads() {
 }
 
 #[test]
-fn who_hears_of_another_leader_stays_in_its_round() {
+fn a_server_that_hears_of_another_leader_stays_in_its_round() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 7, (1, 9, 3));
     assert_eq!((hand.election.round(), hand.sent()), (1, vec![]));
@@ -221,7 +221,7 @@ fn settled_on_three() -> Hand {
 }
 
 #[test]
-fn who_observes_and_who_is_late_raise_no_doubt() {
+fn votes_of_observers_and_of_earlier_rounds_do_not_void_an_election() {
     let mut hand = settled_on_three();
     hand.hear(3, Observing, 2, (1, 9, 3));
     assert!(!is_mistaken(&hand), "an observer's word counts for nothing");

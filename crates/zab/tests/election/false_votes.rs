@@ -28,7 +28,7 @@ fn of_data(counter: u32, id: i64) -> Option<Candidate> {
 
 /// Each of them has heard of data, and then of nobody any more who has some.
 #[test]
-fn a_new_ensemble_elects_once_nobody_claims_data_any_more() {
+fn a_new_ensemble_elects_once_no_vote_claims_data_any_more() {
     let mut world = World::new(&[1, 2, 3], 5);
     // Nothing passes but the false votes.
     let links = [(1, 2), (2, 1), (1, 3), (3, 1), (2, 3), (3, 2)];
@@ -60,14 +60,14 @@ fn a_server_with_data_that_is_away_is_waited_for() {
 }
 
 #[test]
-fn nobody_knows_of_more_that_this_server_has_than_itself() {
+fn a_vote_that_claims_more_data_for_this_server_is_ignored() {
     let mut hand = Hand::looking();
     assert_eq!(hand.hear(3, Looking, 1, (1, 6, 2)), Verdict::Ignored(IgnoreReason::SaysTooMuchOfThisServer));
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 2)), Verdict::Counted);
 }
 
 #[test]
-fn what_a_server_says_of_itself_outdoes_what_others_say_of_it() {
+fn a_servers_vote_for_itself_overrules_votes_of_others_for_it() {
     let mut hand = Hand::looking();
     hand.hear(3, Looking, 1, (9, 9, 1));
     assert_eq!(hand.sent(), [(1, 1), (3, 1)]);
@@ -117,7 +117,7 @@ fn votes_that_upset_each_election_are_left_out_for_a_while() {
 }
 
 #[test]
-fn who_is_elected_and_is_not_there_is_left_out_the_second_time() {
+fn an_elected_server_that_cannot_be_reached_twice_is_left_out() {
     let mut hand = Hand::looking();
     for (now, verdict) in [(0, None), (10, None), (20, Some(Verdict::Ignored(IgnoreReason::LeftOut)))] {
         hand.election.look(Mono(now), Some(candidate(1, 5, 2)), &hand.electorate, &mut hand.out);

@@ -33,7 +33,7 @@ fn upset_with(hand: &mut Hand, whom: i64) -> u32 {
 }
 
 #[test]
-fn who_upsets_an_election_is_left_out_after_some_votes_for_each_voter() {
+fn a_disruptive_voter_is_left_out_after_some_votes_for_each_voter() {
     // Of who passes on what another has said, twice as many are taken up: that other is to be left out first.
     for (voters, whom, taken_up) in [(3, 3, 16), (3, 1, 32), (5, 3, 20), (5, 1, 40)] {
         let mut hand = Hand::looking();
@@ -70,7 +70,7 @@ fn votes_of_an_earlier_search_are_forgotten() {
 }
 
 #[test]
-fn who_is_left_out_again_is_left_out_for_longer() {
+fn a_voter_left_out_again_is_left_out_for_longer() {
     let mut hand = Hand::looking();
     for time in [2_000, 4_000, 8_000, 8_000, 8_000] {
         upset_with(&mut hand, 3);
@@ -83,7 +83,7 @@ fn who_is_left_out_again_is_left_out_for_longer() {
 }
 
 #[test]
-fn who_is_left_out_is_heard_of_another_epoch_alone() {
+fn a_left_out_voter_counts_only_for_an_epoch_that_has_begun() {
     let mut hand = Hand::looking();
     upset_with(&mut hand, 3);
     let round = hand.election.round();
@@ -98,7 +98,7 @@ fn who_is_left_out_is_heard_of_another_epoch_alone() {
 
 /// In ever later rounds, and each time this server calls it back.
 #[test]
-fn who_says_for_ever_that_it_follows_this_server_is_left_out() {
+fn a_voter_that_always_claims_to_follow_this_server_is_left_out() {
     let mut hand = Hand::looking();
     hand.hear(1, Leading, 1, (2, 0, 1));
     for turn in 1..=32 {
@@ -118,7 +118,7 @@ fn who_says_for_ever_that_it_follows_this_server_is_left_out() {
 
 /// A server that may have lost data waits for all, and one that is left out is as good as away.
 #[test]
-fn who_is_left_out_is_missed_by_a_server_without_a_voice() {
+fn a_left_out_voter_is_missing_for_a_server_without_a_vote() {
     for is_upset in [false, true] {
         let mut hand = Hand::looking();
         hand.election.set_without_history(true);

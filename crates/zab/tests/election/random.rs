@@ -78,7 +78,7 @@ impl Epochs {
         for id in ids {
             match world.peers[&id].leader {
                 Some(leader) if leader == id => self.lead(world, id, patience),
-                // Whom it follows does not lead any more: it has lost the connection.
+                // Its leader does not lead any more: the connection is lost.
                 Some(leader) if world.peers[&leader].leader != Some(leader) => world.look(id),
                 _ => drop(self.epochs.remove(&id)),
             }
@@ -99,7 +99,7 @@ impl Epochs {
             }
             return;
         }
-        // Who has not begun to lead waits for followers for as long as that may take, which is long.
+        // A server that has not begun to lead waits long for followers.
         if let Some(epoch) = self.epochs.get_mut(&id)
             && *epoch.left.get_or_insert(now) + patience <= now
         {
@@ -110,7 +110,7 @@ impl Epochs {
 }
 
 #[test]
-fn nobody_waits_for_followers_who_have_gone_back_to_another_leader() {
+fn no_server_waits_for_followers_that_went_back_to_another_leader() {
     for seed in 0..400 {
         let voters: Vec<i64> = (1..=[3, 5][seed as usize % 2]).collect();
         let mut world = World::new(&voters, seed * 2 + 1);

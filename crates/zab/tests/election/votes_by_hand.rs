@@ -12,9 +12,9 @@ use ostler_zab::{
 
 use PeerState::{Following, Leading, Looking};
 
-/// What a decided server hears and says is on its record, too.
+/// The votes that come to a decided server, and its answers, are on its record, too.
 #[test]
-fn who_has_decided_goes_on_with_its_record() {
+fn a_server_that_has_decided_goes_on_with_its_record() {
     let mut hand = Hand::looking();
     hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 2));
@@ -100,14 +100,14 @@ fn e6_a_later_round_empties_the_ballot_box() {
 }
 
 #[test]
-fn who_is_elected_by_the_others_counts_its_own_voice() {
+fn a_server_elected_by_the_others_counts_its_own_vote() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 1, (1, 5, 2));
     assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(2) }], "2 and 1 of three");
 }
 
 #[test]
-fn who_decides_tells_the_others_before_it_goes_on() {
+fn a_server_that_decides_sends_its_vote_before_it_leaves_the_election() {
     let mut hand = Hand::looking();
     hand.election.link_changed(Mono(2), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 2));
@@ -121,7 +121,7 @@ fn who_decides_tells_the_others_before_it_goes_on() {
 }
 
 #[test]
-fn whom_a_leader_names_as_it_leaves_is_taken_without_an_election() {
+fn the_leader_named_by_a_leaving_one_is_taken_without_an_election() {
     for (leader, state) in [(3, Following), (2, Leading)] {
         let mut hand = Hand::looking();
         hand.hear(1, Leading, 1, (1, 4, 1));
@@ -149,7 +149,7 @@ fn a_leader_is_joined_only_if_it_says_itself_that_it_leads() {
 /// It may be the only one that has logged the change: the others go on without it, and those whom the change gives a vote
 /// have none yet.
 #[test]
-fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
+fn a_server_with_a_logged_change_that_no_other_knows_joins_the_leader() {
     let mut hand = Hand::looking();
     hand.electorate.next = Some(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     hand.hear(1, Following, 7, (2, 0, 3));
@@ -158,7 +158,7 @@ fn a_leader_is_joined_by_who_has_logged_a_change_of_which_nobody_else_knows() {
 }
 
 #[test]
-fn who_is_elected_though_the_others_have_another_leader_looks_again() {
+fn an_elected_server_looks_again_when_the_others_follow_another_leader() {
     let elected = || {
         let mut hand = Hand::looking();
         hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
@@ -186,7 +186,7 @@ fn who_is_elected_though_the_others_have_another_leader_looks_again() {
 }
 
 #[test]
-fn who_follows_a_server_that_has_begun_anew_looks_again() {
+fn a_follower_looks_again_when_its_leader_has_restarted_its_search() {
     let mut hand = Hand::looking();
     hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
@@ -198,7 +198,7 @@ fn who_follows_a_server_that_has_begun_anew_looks_again() {
 }
 
 #[test]
-fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
+fn a_follower_looks_again_when_its_leader_has_lost_its_data() {
     let mut hand = Hand::looking();
     hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
@@ -216,7 +216,7 @@ fn who_follows_a_server_that_has_lost_what_it_was_elected_for_looks_again() {
 
 /// Of four. Two have elected the third, which has heard of the fourth since: neither of those has three voices then.
 #[test]
-fn who_follows_a_server_that_backs_another_itself_looks_again() {
+fn a_follower_looks_again_when_its_leader_backs_another() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4].map(ServerId)));
     hand.election.link_changed(Mono(1), ServerId(4), false, &hand.electorate, &mut hand.out);
@@ -277,7 +277,7 @@ fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
 }
 
 #[test]
-fn who_has_elected_a_server_that_calls_it_back_is_not_waited_for() {
+fn a_server_that_elected_this_one_earlier_is_known_until_it_looks_again() {
     let mut hand = Hand::looking();
     assert!(!hand.election.has_elected_me_before(ServerId(1)));
     hand.hear(1, Following, 1, (1, 5, 2));
@@ -291,7 +291,7 @@ fn who_has_elected_a_server_that_calls_it_back_is_not_waited_for() {
 
 /// The connection on which it gave up may have been cut without a word.
 #[test]
-fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {
+fn a_follower_looks_again_when_its_leader_leads_in_a_later_round() {
     let mut hand = Hand::looking();
     hand.hear(3, Leading, 5, (1, 5, 3));
     hand.hear(1, Following, 4, (1, 5, 3));
@@ -308,7 +308,7 @@ fn who_follows_a_server_that_leads_again_in_a_later_round_looks_again() {
 
 /// Its vote of before it ended made it the leader of those who had that; now they wait for it.
 #[test]
-fn who_is_followed_when_it_has_just_started_calls_its_followers_to_a_new_election() {
+fn a_restarted_server_with_followers_begins_a_later_round() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 3, (1, 5, 2));
     let called = |to: i64| {
@@ -326,7 +326,7 @@ fn who_is_followed_when_it_has_just_started_calls_its_followers_to_a_new_electio
 }
 
 #[test]
-fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
+fn a_follower_looks_again_when_no_quorum_backs_its_leader() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     for id in [1, 4] {
@@ -346,7 +346,7 @@ fn who_follows_a_server_that_no_quorum_backs_any_more_looks_again() {
 }
 
 #[test]
-fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
+fn an_elected_server_looks_again_when_its_voters_back_others() {
     let mut hand = Hand::looking();
     hand.electorate = Electorate::of(Quorum::majority([1, 2, 3, 4, 5].map(ServerId)));
     for id in [4, 5] {
@@ -368,7 +368,7 @@ fn who_is_elected_and_left_by_those_who_elected_it_looks_again() {
 }
 
 #[test]
-fn who_has_followed_a_leader_and_looks_again_does_not_speak_for_it() {
+fn a_voter_that_looks_again_does_not_count_for_its_earlier_leader() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 7, (1, 9, 3));
     hand.hear(1, Looking, 8, (1, 4, 1));
@@ -383,7 +383,7 @@ fn who_has_followed_a_leader_and_looks_again_does_not_speak_for_it() {
 }
 
 #[test]
-fn who_joins_a_leader_tells_those_who_count_on_its_vote() {
+fn a_server_that_joins_a_leader_sends_its_changed_vote() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 7, (1, 9, 3));
     hand.hear(3, Leading, 7, (1, 9, 3));
@@ -409,7 +409,7 @@ fn an_election_takes_the_quorums_of_a_change_that_is_logged() {
 
 /// Two that have lost their votes, and hear of each other by what was under way.
 #[test]
-fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
+fn votes_without_effect_are_not_answered_without_end() {
     let mut hand = Hand::looking();
     hand.hear(4, Looking, 1, (1, 9, 4));
     assert_eq!(hand.sent(), [(4, 2)], "it asks one that votes");
@@ -426,9 +426,9 @@ fn nobody_goes_on_telling_who_has_a_leader_or_does_not_decide() {
     assert!(hand.out.is_empty(), "it has nothing to say");
 }
 
-/// Who votes answers each word of one that does not.
+/// Voters answer each vote of a server that does not vote.
 #[test]
-fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
+fn an_empty_observer_does_not_repeat_a_vote_without_candidate() {
     let hand = Hand::looking();
     let mut election = Election::new(ServerId(5), true, ElectionTiming::default(), String::new());
     election.set_without_history(true);
@@ -441,7 +441,7 @@ fn an_empty_observer_does_not_go_on_saying_that_it_backs_nobody() {
 
 /// Others count what it says from then on: two of three may be all there are to tell the third whom to follow.
 #[test]
-fn who_gets_a_vote_while_it_follows_says_that_it_follows() {
+fn a_follower_answers_a_vote_as_a_follower() {
     let hand = Hand::looking();
     let mut election = Election::new(ServerId(2), true, ElectionTiming::default(), String::new());
     election.look(Mono(0), None, &hand.electorate, &mut Vec::new());
@@ -461,7 +461,7 @@ fn who_gets_a_vote_while_it_follows_says_that_it_follows() {
     assert_eq!(says(&mut hand), Some(Following));
 }
 
-/// Who votes answers each word of an observer: they would go on for as long as there is no quorum.
+/// Voters answer each vote of an observer: they would go on as long as there is no quorum.
 #[test]
 fn an_observer_that_looks_answers_no_vote() {
     let hand = Hand::looking();
@@ -513,7 +513,7 @@ fn a_server_with_nothing_has_no_voice_where_others_have_something() {
     assert!(!hand.election.is_looking(), "it joins a leader");
 }
 
-/// What none of them has is lost already. Nobody else could lead them out of it.
+/// Data that none of them has is lost already, so they may elect a leader.
 #[test]
 fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
     let mut hand = Hand::looking();
@@ -546,7 +546,7 @@ fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
 }
 
 #[test]
-fn a_server_that_is_not_trusted_backs_nobody_but_joins_a_leader() {
+fn a_server_without_a_vote_backs_no_candidate_but_joins_a_leader() {
     let mut hand = Hand::looking();
     hand.election.look(Mono(2), None, &hand.electorate, &mut hand.out);
     assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored(IgnoreReason::Untrusted));

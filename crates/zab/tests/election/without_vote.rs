@@ -19,7 +19,7 @@ fn without_a_voice() -> Hand {
 
 /// An epoch without a transaction is a history, and so is a transaction of none.
 #[test]
-fn it_has_a_voice_again_once_all_say_that_they_have_nothing() {
+fn an_empty_server_has_a_vote_again_once_all_voters_claim_no_data() {
     for (epoch, zxid, is_something) in
         [(Epoch(0), Zxid::ZERO, false), (Epoch(1), Zxid::ZERO, true), (Epoch(0), Zxid(5), true)]
     {
@@ -48,8 +48,8 @@ fn its_first_vote_with_a_voice_is_for_the_best_of_the_latest_round() {
 
 /// It backs the best of all, and that is not itself: it is not known what it has.
 #[test]
-fn it_backs_no_candidate_that_it_may_not_follow() {
-    // Who has no vote cannot lead.
+fn a_server_without_a_vote_backs_no_candidate_that_cannot_lead() {
+    // A server without a vote cannot lead.
     for candidate_of_one in [2, 8] {
         let mut hand = Hand::looking();
         hand.election.look(Mono(2), None, &hand.electorate, &mut hand.out);

@@ -15,7 +15,7 @@ pub(crate) const CONFIG: &str = "version=0";
 pub(crate) struct Peer {
     pub(crate) election: Election,
     pub(crate) own: Option<Candidate>,
-    /// Whom it takes for the leader since its last election.
+    /// The leader that it elected last.
     pub(crate) leader: Option<i64>,
     pub(crate) state: PeerState,
 }
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// A vote comes from somebody who is not who it says that it is.
+    /// A vote comes from a caller with the id of another server.
     pub(crate) fn hear(&mut self, id: i64, from: i64, candidate: Option<Candidate>, round: u64) {
         let (state, version, config) = (PeerState::Looking, 2, CONFIG.into());
         let vote = Notification { state, candidate, round, version, config };
@@ -141,7 +141,7 @@ impl World {
         self.link(id, other);
     }
 
-    /// Whom a server has elected cannot be reached.
+    /// The elected server cannot be reached.
     pub(crate) fn fails(&mut self, id: i64, leader: i64) {
         let now = Mono(self.now);
         self.peers.get_mut(&id).unwrap().election.leader_unreachable(now, ServerId(leader));
@@ -237,12 +237,12 @@ impl World {
         self.now = until;
     }
 
-    /// Whom each server takes for the leader.
+    /// The leader that each server has elected.
     pub(crate) fn leaders(&self) -> Vec<(i64, Option<i64>)> {
         self.peers.iter().map(|(id, peer)| (*id, peer.leader)).collect()
     }
 
-    /// Whom all servers take for the leader.
+    /// The leader that all servers have elected.
     pub(crate) fn leader(&self) -> Option<i64> {
         let leaders: BTreeSet<Option<i64>> = self.peers.values().map(|peer| peer.leader).collect();
         if leaders.len() == 1 { leaders.into_iter().next().flatten() } else { None }

@@ -29,7 +29,7 @@ fn joins(epoch: &mut LeadingRig, link: LinkId) {
 }
 
 #[test]
-fn who_is_where_the_configuration_has_it_takes_the_place_of_who_is_not() {
+fn a_learner_at_a_configured_address_replaces_one_elsewhere() {
     use AddressMatch::{AtHome, Elsewhere, Unclear};
     for (old, new, stays) in [
         ((Elsewhere, true), (AtHome, true), false),
@@ -56,7 +56,7 @@ fn who_is_where_the_configuration_has_it_takes_the_place_of_who_is_not() {
 }
 
 #[test]
-fn who_does_not_come_further_gives_way_though_it_speaks() {
+fn a_learner_without_progress_gives_way_though_it_answers() {
     let mut epoch = LeadingRig::established();
     let come = |epoch: &mut LeadingRig, link| came(epoch, link, AddressMatch::AtHome, true);
     come(&mut epoch, OLD);
@@ -94,7 +94,7 @@ fn words_alone_keep_nobody_here() {
 }
 
 #[test]
-fn what_was_promised_in_the_name_of_another_does_not_count() {
+fn a_promise_in_the_name_of_a_replaced_learner_does_not_count() {
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
     let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4) };
@@ -116,7 +116,7 @@ fn those_without_a_vote_on_their_way_to_the_history_are_counted() {
     for id in 100..355 {
         assert!(matches!(come(&mut epoch, id), LeadingOutput::LeaderInfo { .. }));
     }
-    // Whoever has the history is not on the way any more, and who votes is not counted.
+    // Learners with the history, and voters, are not counted.
     joins(&mut epoch, LinkId(100));
     (355..357)
         .for_each(|id| assert!(matches!(come(&mut epoch, id), LeadingOutput::LeaderInfo { .. }), "{id}"));

@@ -79,7 +79,7 @@ fn a_promise_holds_for_who_comes_back() {
 
 /// They look for a leader, and would find another one while this one waits.
 #[test]
-fn who_is_left_before_the_epoch_begins_gives_up() {
+fn a_leader_steps_down_when_its_followers_leave_before_the_epoch() {
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
     assert_eq!(epoch.greet(2, 4), [LeadingOutput::SaveAccepted(Epoch(5))]);
@@ -98,7 +98,7 @@ fn who_is_left_before_the_epoch_begins_gives_up() {
 
 /// A tree may take longer to send than anything else may take.
 #[test]
-fn who_takes_what_it_is_sent_lives() {
+fn a_learner_that_takes_bytes_is_alive() {
     let mut epoch = LeadingRig::established();
     epoch.greet(2, 5);
     assert!(matches!(epoch.hear(2, ack_epoch(3, 5))[..], [LeadingOutput::Synchronise { .. }]));
@@ -115,10 +115,10 @@ fn who_takes_what_it_is_sent_lives() {
     );
 }
 
-/// Who is sent away because it knows more is back at once, and promises nothing: those who would have to come in its
-/// place may be away for good, or not vote until a change is agreed on.
+/// A voter that was refused because its history is newer comes back at once, and cannot promise. The voters that would
+/// have to take its place may be away for good, or may not vote before a change commits.
 #[test]
-fn who_is_here_and_promises_nothing_is_not_waited_with() {
+fn a_voter_that_cannot_promise_is_not_waited_for() {
     for (others_come, then) in [(true, None), (false, Some(StepDown::EpochNotAccepted))] {
         let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
         epoch.greet(1, 4);
@@ -247,7 +247,7 @@ fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_epoch() {
 }
 
 #[test]
-fn what_a_follower_acknowledges_before_the_history_counts_with_it() {
+fn an_acknowledgement_before_the_history_counts_once_the_history_is_acknowledged() {
     let mut epoch = LeadingRig::established();
     let two = LinkId(2);
     epoch.greet(2, 4);
@@ -261,7 +261,7 @@ fn what_a_follower_acknowledges_before_the_history_counts_with_it() {
 }
 
 #[test]
-fn a_follower_whose_disk_stands_is_sent_away_though_it_speaks() {
+fn a_follower_with_a_stalled_disk_is_refused_though_it_answers() {
     let at = |counter| Zxid::new(Epoch(5), counter);
     let stands = |zxid| LeadingOutput::Refuse {
         link: ONE,
@@ -284,7 +284,7 @@ fn a_follower_whose_disk_stands_is_sent_away_though_it_speaks() {
 }
 
 #[test]
-fn who_says_that_it_has_accepted_an_epoch_far_away_is_sent_away() {
+fn a_learner_with_an_accepted_epoch_too_far_ahead_is_refused() {
     let far_away = |accepted| {
         let why = Refusal::EpochTooFar { accepted: Epoch(accepted), own: Epoch(4) };
         [LeadingOutput::Refuse { link: ONE, server: Some(ServerId(1)), why }]
@@ -298,7 +298,7 @@ fn who_says_that_it_has_accepted_an_epoch_far_away_is_sent_away() {
 }
 
 #[test]
-fn who_has_accepted_the_last_epoch_does_not_lead() {
+fn a_server_that_has_accepted_the_last_epoch_does_not_lead() {
     let mut epoch = LeadingRig::with_accepted(&[1, 2, 3], Epoch::LAST);
     assert_eq!(epoch.greet(1, 4), [LeadingOutput::StepDown(StepDown::NoEpochLeft)]);
     let mut epoch = LeadingRig::with_accepted(&[1, 2, 3], Epoch(Epoch::LAST.0 - 1));
@@ -306,7 +306,7 @@ fn who_has_accepted_the_last_epoch_does_not_lead() {
 }
 
 #[test]
-fn nobody_comes() {
+fn a_leader_without_followers_steps_down() {
     let mut epoch = LeadingRig::new(&[1, 2, 3]);
     assert_eq!(epoch.tick(499), []);
     assert_eq!(epoch.tick(500), [LeadingOutput::StepDown(StepDown::NoFollowers)]);

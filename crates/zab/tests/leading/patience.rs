@@ -9,7 +9,7 @@ use ostler_zab::{
 
 /// It has said all that it had to say, and nothing was asked of it since: what others were slow to do is not its silence.
 #[test]
-fn who_acknowledged_the_history_long_before_the_epoch_begins_is_not_silent() {
+fn a_learner_that_acknowledged_the_history_early_is_not_refused_as_silent() {
     let mut epoch = LeadingRig::new(&[1, 2, 3]);
     epoch.greet(1, 4);
     epoch.accepted_saved();

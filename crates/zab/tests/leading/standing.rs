@@ -1,4 +1,4 @@
-//! Who counts for what with a leader, and what it says of them.
+//! The learners that count at a leader, and the texts of its refusals.
 
 use crate::epoch::{LeadingRig, ONE, TIMING, ack_epoch, begin};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
@@ -103,7 +103,7 @@ fn a_follower_with_observers_is_their_leader_for_as_long_as_it_follows() {
 }
 
 #[test]
-fn a_connection_says_once_whose_it_is() {
+fn a_second_info_on_one_connection_is_refused() {
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
     let other = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4) };

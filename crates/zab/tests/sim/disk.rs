@@ -17,7 +17,7 @@ pub(crate) enum Act {
     Install(Log),
 }
 
-/// What survives.
+/// The data that survives a crash.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stored {
     pub(crate) accepted: Epoch,

@@ -1,4 +1,4 @@
-//! What a leader's outputs do to the world.
+//! Carries out a leader's outputs in the simulated world.
 
 use crate::{
     disk::Act,

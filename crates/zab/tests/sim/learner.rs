@@ -1,4 +1,4 @@
-//! What a learner's outputs do to the world.
+//! Carries out a learner's outputs in the simulated world.
 
 use crate::{
     disk::{Act, Log},

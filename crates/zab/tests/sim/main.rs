@@ -30,7 +30,7 @@ fn run(seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn what_was_committed_stays_and_one_leads_at_a_time() {
+fn commits_are_kept_and_one_server_leads_at_a_time() {
     let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..200".into());
     let (from, to) = seeds.split_once("..").unwrap();
     let mut refusals = std::collections::BTreeMap::<String, u32>::new();

@@ -1,4 +1,4 @@
-//! What must be true, whatever happens.
+//! The properties that must hold in every run.
 
 use crate::disk::Log;
 use ostler_proto::id::{Epoch, Zxid};

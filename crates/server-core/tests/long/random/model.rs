@@ -1,4 +1,4 @@
-//! What a tree is, said as simply as possible: a sorted map that writes change one after another.
+//! A simple model of the tree: a sorted map that writes change one after another.
 
 use super::stream::{Mode, Read, Write};
 use ostler_proto::{
@@ -39,7 +39,7 @@ pub(super) struct Model {
     pub(super) sessions: BTreeMap<SessionId, i32>,
 }
 
-/// Who writes, when.
+/// The writer of a write, and its time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stamp {
     pub(super) zxid: Zxid,

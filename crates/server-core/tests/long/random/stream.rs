@@ -1,4 +1,4 @@
-//! What happens in a random run: drawn from a seed, and independent of what the member makes of it.
+//! The inputs of a random run: drawn from a seed, whatever the member answers.
 
 use super::model::Model;
 use crate::wire::{self, WireRequest};

@@ -1,4 +1,4 @@
-//! Who is to be told what: the watches of all connections as a plain set, and the events that are due.
+//! A simple model of watches: those of all connections as a plain set, and the events that are due.
 
 use super::model::{Event, Model};
 use ostler_proto::{event::EventType, id::Zxid, path::is_within};

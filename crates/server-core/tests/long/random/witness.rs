@@ -1,4 +1,4 @@
-//! What a client sees in a random run, held against what the model says it must see at that zxid.
+//! Compares the replies that a client gets in a random run with those that the model expects at that zxid.
 
 use super::{
     model::Answer,
