@@ -573,7 +573,7 @@ impl Server {
         }
     }
 
-    /// Applies what is logged, up to here. Nobody waits for it.
+    /// Applies logged transactions up to this zxid. No client of this server waits for them.
     fn apply_logged(&mut self, through: Zxid) {
         while let Some(proposal) = self.outstanding.front()
             && proposal.zxid <= through

@@ -10,7 +10,6 @@ extern crate alloc;
 pub mod election;
 pub mod gate;
 pub mod history;
-
 pub mod leading;
 pub mod learning;
 pub mod proposals;

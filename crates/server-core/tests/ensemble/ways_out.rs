@@ -62,7 +62,7 @@ fn a_server_outside_an_epoch_of_an_earlier_epoch_serves_when_the_one_that_leads_
     assert!(said.has(&["proposed=2", "promised=3", "restart the server that leads"]), "{said:?}");
     assert_eq!(member.server.mode(), Some(MemberMode::Looking));
 
-    // Each epoch is later than the one before. Who was sent away does not call again at once.
+    // Each epoch is later than the one before. A refused learner does not connect again at once.
     let leader = Candidate { epoch: Epoch(3), zxid: at(1, 3), id: ServerId(3) };
     member.hears_vote(2, PeerState::Following, leader, &ensemble);
     member.hears_vote(3, PeerState::Leading, leader, &ensemble);

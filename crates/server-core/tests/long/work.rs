@@ -399,7 +399,7 @@ fn the_watches_of_a_connection_that_is_gone_are_taken_out_in_parts() {
     m.hang_up(a);
     assert!(m.server.has_backlog());
     assert!(m.take_costliest() < 1024);
-    // Nobody is told of what only it watched.
+    // Its watches fire for no connection.
     m.send(b, set("/p/0009999", b""));
     m.disk_does(usize::MAX);
     m.flush();

@@ -182,7 +182,7 @@ fn a_session_does_not_open_with_a_wrong_password() {
     m.rejoin(a, TIMEOUT_MS);
 }
 
-/// Who names a session again and again does not keep it alive, nor end it.
+/// A caller that names a session again and again neither keeps it alive nor ends it.
 #[test]
 fn a_wrong_password_is_no_sign_of_life() {
     let mut m = Member::new();

@@ -131,7 +131,7 @@ pub enum Verdict {
 /// Why one candidate is better than another, or than none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Nobody was backed before.
+    /// This server backed no candidate before.
     FirstHeard,
     /// It has seen a later epoch.
     LaterEpoch,
