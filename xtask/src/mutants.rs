@@ -106,7 +106,7 @@ const PARTS: [Part; 11] = [
     sampled("core-rest", "ostler-server-core", &CORE),
     Part { simulated: false, tests: RECIPES_TESTS, ..sampled("recipes-rest", "ostler-recipes", &RECIPES) },
     Part { simulated: false, ..sampled("client-core", "ostler-client-core", &[]) },
-    sampled("persistence", "ostler-persistence", &[]),
+    sampled("persistence", "ostler-data-dir", &[]),
 ];
 
 const SIMULATOR: &str = "ostler-sim";

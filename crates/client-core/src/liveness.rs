@@ -26,7 +26,7 @@
 use crate::time::Mono;
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use ostler_proto::planted::{self, Bug};
+use ostler_planted::{self as planted, Bug};
 
 /// The servers' tick, if nothing else is known.
 const TICK: Duration = Duration::from_secs(2);

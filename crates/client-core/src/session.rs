@@ -25,10 +25,10 @@ use alloc::{
 };
 use auth::Identities;
 use core::time::Duration;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     connect::Password,
     id::{SessionId, Xid, Zxid},
-    planted::{self, Bug},
 };
 use sasl::Exchange;
 

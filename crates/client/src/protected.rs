@@ -12,10 +12,8 @@ use crate::{
     paths::join,
     retry::Tries,
 };
-use ostler_proto::{
-    path,
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::path;
 use rand_xoshiro::{
     SplitMix64,
     rand_core::{RngCore, SeedableRng},

@@ -14,10 +14,10 @@ use ostler_client_core::{
     AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, Session,
     SessionState, WatchId,
 };
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{SessionId, Zxid},
     op::Op,
-    planted::{self, Bug},
     reply::ReplyHeader,
     request::Request,
 };

@@ -17,7 +17,6 @@ pub mod membership;
 pub mod op;
 pub mod password;
 pub mod path;
-pub mod planted;
 pub mod quorum_packet;
 pub mod reply;
 pub mod request;

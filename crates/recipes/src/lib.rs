@@ -17,8 +17,6 @@ pub mod lock;
 pub mod nodes;
 pub mod partitioner;
 #[cfg(feature = "planted-bugs")]
-pub mod planted;
-#[cfg(not(feature = "planted-bugs"))]
 mod planted;
 pub mod queue;
 pub mod two_phase_commit;

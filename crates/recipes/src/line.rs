@@ -5,11 +5,10 @@ use crate::{
     error::Result,
     fencing::{Fence, Token},
     line_order::{Arrivals, Position, Queue, arrival_in, number_of, undecided},
-    planted::{self, Bug},
     until_answered::pause,
 };
 use ostler_client::{Client, ConnectionState, CreateMode, Created, Operation, Session, paths};
-use ostler_proto::planted::{self as simulated, Bug as Simulated};
+use ostler_planted::{self as planted, Bug};
 use tokio::sync::oneshot;
 
 /// A place to take: the queue, and what the contender's znode looks like.
@@ -56,7 +55,7 @@ impl QueuePlace {
     /// reads the queue is sent right behind the create, without waiting for its reply.
     pub(crate) async fn take_for_turn(session: &Session, line: PlaceSpec<'_>) -> Result<QueuePlace> {
         #[cfg(feature = "planted-bugs")]
-        if let Some((id, look)) = planted::kept_id() {
+        if let Some((id, look)) = crate::planted::kept_id() {
             return find_or_go(session, line, id, look).await;
         }
         let create = go(session, line);
@@ -167,7 +166,7 @@ impl QueuePlace {
                 watched => {
                     let (_, changed) = watched?;
                     changed.await?;
-                    if simulated::is(Simulated::MutexLooksOnce) {
+                    if planted::is(Bug::MutexLooksOnce) {
                         return Ok(Turn::Ours);
                     }
                 }

@@ -10,7 +10,7 @@
 //! transactions that have created the znodes decide then ([`Arrivals`]): they grow in the order in which the contenders
 //! came. Curator does not handle this: several of its programs hold such a lock at once.
 
-use crate::planted::{self, Bug};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::id::Zxid;
 use std::collections::HashMap;
 

@@ -3,11 +3,11 @@
 use crate::{auth, config::CoreConfig, identities::Identities, work::Work};
 use alloc::vec::Vec;
 use hashbrown::HashSet;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::{Acl, Id, Perms, RawAcl},
     error::ErrorCode,
     jute::Writer,
-    planted::{self, Bug},
 };
 use ostler_tree::AclRef;
 use rustc_hash::FxBuildHasher;

@@ -12,6 +12,7 @@ use crate::{
     work,
 };
 use alloc::{boxed::Box, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::Perms,
     error::ErrorCode,
@@ -19,7 +20,6 @@ use ostler_proto::{
     id::{ServerId, SessionId, Xid, Zxid},
     op::Op,
     path,
-    planted::{self, Bug},
     quorum_packet::Packet,
     reply::{Body, OpResult},
     txn::{Txn, TxnCreateKind, TxnRecord},

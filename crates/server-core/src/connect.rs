@@ -8,11 +8,11 @@ use crate::{
     server::{Phase, Pipeline, Server, SyncWaiter, UNANSWERED},
     session::Owner,
 };
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
     id::{SessionId, Xid, Zxid},
     op::Op,
-    planted::{self, Bug},
     txn::Txn,
 };
 

@@ -6,10 +6,10 @@
 
 use crate::{input::Mono, multi_read::ReadsLeft, watches::WatchesLeft};
 use alloc::{boxed::Box, collections::VecDeque};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
     id::{Xid, Zxid},
-    planted::{self, Bug},
     txn::TxnHeader,
 };
 

@@ -8,13 +8,13 @@ use crate::{
     work::{self, Work},
 };
 use alloc::{borrow::Cow, format, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::{Acl, Perms, RawAcl},
     error::ErrorCode,
     id::{SessionId, Zxid},
     op::Op,
     path,
-    planted::{self, Bug},
     request::{Create, PathVersion, Request, SetData, is_ttl_flag},
     stat::{EphemeralOwner, NodeKind, StatPersisted, TTL_MAX_MS},
     txn::{CreateTxn, Txn, TxnCreateKind},

@@ -12,10 +12,10 @@ use crate::{
     session::{Owner, Scope},
 };
 use alloc::{sync::Arc, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
-    planted::{self, Bug},
     request::Request,
     txn::{DIGEST_VERSION, Txn, TxnDigest, TxnHeader, TxnRecord},
 };

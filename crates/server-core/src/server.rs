@@ -21,12 +21,12 @@ use crate::{
 use alloc::{boxed::Box, collections::VecDeque, string::ToString, vec::Vec};
 use core::{cell::RefCell, net::SocketAddr};
 use hashbrown::HashMap;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::Id,
     error::ErrorCode,
     id::{SessionId, Xid, Zxid},
     op::Op,
-    planted::{self, Bug},
     reply::{Body, Reply},
     request::Request,
 };

@@ -9,13 +9,13 @@ use crate::{
 };
 use alloc::{borrow::Cow, vec::Vec};
 use arcstr::ArcStr;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
     event::EventType,
     id::Xid,
     jute::{self, Reader},
     op::Op,
-    planted::{self, Bug},
     reply::Body,
 };
 use ostler_tree::{

@@ -16,7 +16,7 @@ use crate::{
     snapshot_thread::{self, SnapshotQueue},
     timer_task,
 };
-use ostler_persistence::{
+use ostler_data_dir::{
     Frozen, KeepingOptions, Persistence,
     recovery::{Restored, Restoring},
     snapshots::{SnapshotOptions, SnapshotSettings},
@@ -296,7 +296,7 @@ fn ensemble_config(
     (files, folders): (&dyn Disk, &DataFolders),
     restored: &Restored,
 ) -> Result<EnsembleConfig, ServerError> {
-    let (accepted, current) = ostler_persistence::epochs(files, folders, restored.tree.last_processed())?;
+    let (accepted, current) = ostler_data_dir::epochs(files, folders, restored.tree.last_processed())?;
     let tick = config.tick_time_ms as u64;
     Ok(EnsembleConfig {
         membership: ensemble.membership.clone(),
@@ -325,10 +325,10 @@ fn ensemble_config(
         local_sessions: ensemble.local_sessions,
         read_only_after_ms: config.readonly_mode_enabled.then_some(tick.max(READ_ONLY_AFTER_MIN_MS)),
         may_start_empty: false,
-        incomplete: ostler_persistence::is_incomplete(files, folders)?,
+        incomplete: ostler_data_dir::is_incomplete(files, folders)?,
         accepted,
         current,
-        log_from: ostler_persistence::log_from(restored.recovered.origin),
+        log_from: ostler_data_dir::log_from(restored.recovered.origin),
     })
 }
 

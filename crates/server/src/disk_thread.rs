@@ -7,7 +7,7 @@
 //! state is warm, and the connections that are answered are woken without crossing threads.
 
 use crate::driver::Driver;
-use ostler_persistence::Persistence;
+use ostler_data_dir::Persistence;
 use ostler_server_core::{
     Input, PersistOp,
     stats::{Sampled, Summary},

@@ -1,7 +1,7 @@
 //! Snapshots are written here, from a frozen tree, while the service goes on; old files are removed after.
 
 use crate::driver::Driver;
-use ostler_persistence::{
+use ostler_data_dir::{
     Frozen,
     snapshots::{Cuts, SnapshotSettings, Unfinished, purge},
 };

@@ -8,7 +8,7 @@ use crate::{
     files::{DiskFault, DiskFaultKind, SimFiles},
     history::History,
 };
-use ostler_persistence::{
+use ostler_data_dir::{
     Frozen, KeepingOptions, Persistence,
     recovery::{self, Restored, Restoring},
     snapshots::SnapshotOptions,
@@ -220,7 +220,7 @@ impl MemberDisk {
             Persistence::start(disk.clone(), self.folders.clone(), self.options.clone())?;
         let history = self.history_of(&restored)?;
         let (accepted, current) =
-            ostler_persistence::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
+            ostler_data_dir::epochs(&*disk, &self.folders, restored.tree.last_processed())?;
         let whole = !std::mem::take(&mut self.spoilt);
         if whole {
             let reported = &self.reported;
@@ -241,8 +241,8 @@ impl MemberDisk {
         self.persistence = Some(persistence);
         Ok(StartState {
             replayed: restored.recovered.records,
-            log_from: ostler_persistence::log_from(restored.recovered.origin),
-            incomplete: ostler_persistence::is_incomplete(&*disk, &self.folders)?,
+            log_from: ostler_data_dir::log_from(restored.recovered.origin),
+            incomplete: ostler_data_dir::is_incomplete(&*disk, &self.folders)?,
             tree: restored.tree,
             history,
             accepted,
@@ -410,7 +410,7 @@ impl MemberDisk {
 
     /// The part of the log that a learner lacks.
     pub(crate) fn log_part(&self, after: Zxid, through: Zxid) -> Option<LogPart> {
-        ostler_persistence::log_part(&self.files, &self.folders, (after, through), LOG_PERCENT).ok().flatten()
+        ostler_data_dir::log_part(&self.files, &self.folders, (after, through), LOG_PERCENT).ok().flatten()
     }
 
     /// Ends the server at a random moment: during an operation of its disk, or between two.

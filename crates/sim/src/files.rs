@@ -457,7 +457,7 @@ impl DiskFile for OpenFile {
 mod tests {
     use super::*;
     use crate::disk::keeping_options;
-    use ostler_persistence::Persistence;
+    use ostler_data_dir::Persistence;
     use ostler_proto::{
         id::{SessionId, Zxid},
         txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},

@@ -1,6 +1,6 @@
 //! Simulates whole ensembles with their clients, in one thread and on virtual time.
 //!
-//! The servers run the real core ([`ostler_server_core::Server`]) and the real storage ([`ostler_persistence`]). The
+//! The servers run the real core ([`ostler_server_core::Server`]) and the real storage ([`ostler_data_dir`]). The
 //! network, the clocks and the files are simulated, and have faults. Every random choice comes from one number, the
 //! seed. So the same [`Plan`] gives the same run, event by event. Every promise is checked at each step: a broken
 //! promise is a panic whose message begins with the promise's name in brackets. docs/simulation.md lists the promises.
@@ -44,9 +44,9 @@ mod world;
 
 pub use fault::FaultKind;
 pub use fingerprint::Fingerprint;
-pub use ostler_proto::planted::Bug;
+pub use ostler_planted::Bug;
 #[cfg(feature = "planted-bugs")]
-pub use ostler_proto::planted::plant;
+pub use ostler_planted::plant;
 pub use plan::{Plan, parse_skip};
 pub use run::{Report, run};
 pub use scenes::{Scene, search};

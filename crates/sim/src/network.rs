@@ -6,7 +6,7 @@ use crate::{
     history::History,
     world::{Event, World},
 };
-use ostler_persistence::recovery;
+use ostler_data_dir::recovery;
 use ostler_proto::{
     connect::ConnectResponse,
     election::Notification,

@@ -40,7 +40,7 @@ use crate::{
     plan::Plan,
     world::{LOG_MS, Shape, World},
 };
-use ostler_proto::planted::Bug;
+use ostler_planted::Bug;
 use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
 use ostler_zab::EpochLength;
 

@@ -6,11 +6,11 @@ use crate::{
     words,
     world::{Event, World},
 };
-use ostler_persistence::recovery;
+use ostler_data_dir::recovery;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{ServerId, Zxid},
     op::Op,
-    planted::{self, Bug},
     quorum_packet::Packet,
 };
 use ostler_server_core::{

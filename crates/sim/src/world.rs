@@ -14,7 +14,7 @@ use crate::{
     truth::Truth,
     words,
 };
-use ostler_persistence::recovery;
+use ostler_data_dir::recovery;
 use ostler_proto::{
     connect::ConnectRequest,
     id::{Epoch, ServerId, SessionId, Zxid},

@@ -10,11 +10,11 @@ use crate::{
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
 use arcstr::ArcStr;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
     path,
-    planted::{self, Bug},
     shared::SharedBytes,
     stat::{EphemeralOwner, Stat, StatPersisted},
     txn::{CreateTxn, DIGEST_VERSION, Txn, TxnCreateKind, TxnHeader, TxnRecord},

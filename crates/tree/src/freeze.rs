@@ -4,10 +4,10 @@ use crate::{acl_table::AclId, table::SharedShard, tree::Tree, znode::Znode};
 use alloc::collections::BTreeMap;
 use alloc::{sync::Arc, vec::Vec};
 use core::iter;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},
-    planted::{self, Bug},
 };
 
 /// The contents of a snapshot, exactly at one zxid.

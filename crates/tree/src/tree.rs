@@ -20,11 +20,11 @@ use alloc::{
 };
 use arcstr::ArcStr;
 use core::ops::Bound::{self, Included, Unbounded};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},
     path::{self, CONFIG, QUOTA_ROOT},
-    planted::{self, Bug},
     reply::Data,
     shared::SharedBytes,
     stat::{ExtendedTypes, NodeKind, Stat, StatPersisted},

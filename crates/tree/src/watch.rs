@@ -12,11 +12,8 @@ use alloc::{
 use arcstr::ArcStr;
 use core::ops::Bound::{Excluded, Unbounded};
 use hashbrown::HashMap;
-use ostler_proto::{
-    event::EventType,
-    path,
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::{event::EventType, path};
 use rustc_hash::FxBuildHasher;
 
 /// The number of a connection that watches.

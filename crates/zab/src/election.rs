@@ -25,10 +25,10 @@ use alloc::{
     string::String,
     vec::Vec,
 };
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
-    planted::{self, Bug},
 };
 
 /// What the server has to do for an election.

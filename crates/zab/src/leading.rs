@@ -20,10 +20,8 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use ostler_proto::{
-    id::{Epoch, ServerId, Zxid},
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::id::{Epoch, ServerId, Zxid};
 
 /// The most epochs that two servers of one ensemble can be apart. A learner beyond it has another ensemble's data, or a
 /// damaged file.

@@ -7,10 +7,8 @@
 
 use crate::{history::Record, leading::DurableState};
 use alloc::{collections::VecDeque, vec::Vec};
-use ostler_proto::{
-    id::{Epoch, Zxid},
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::id::{Epoch, Zxid};
 
 /// A packet from the leader, as far as the learner's state needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]

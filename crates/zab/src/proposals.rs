@@ -5,10 +5,8 @@
 
 use crate::quorum::Electorate;
 use alloc::collections::BTreeMap;
-use ostler_proto::{
-    id::{ServerId, Zxid},
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::id::{ServerId, Zxid};
 
 /// The number of proposals after which an epoch ends. A zxid can count 4,294,967,295 of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,10 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{ServerId, Zxid},
     membership::Membership,
-    planted::{self, Bug},
 };
 
 /// The quorums of one configuration.

@@ -12,10 +12,9 @@ use crate::{
     fencing::Fence,
     line::{self, PlaceSpec, QueuePlace, Turn, is_writable},
     line_order::position,
-    planted::{self, Bug},
 };
 use ostler_client::{Client, Session};
-use ostler_proto::planted::{self as simulated, Bug as Simulated};
+use ostler_planted::{self as planted, Bug};
 use std::{
     pin::pin,
     sync::{Arc, Mutex, PoisonError},
@@ -196,7 +195,7 @@ impl LeaderLatch {
     /// The fence of this leadership, if the latch [leads](LeaderLatch::has_leadership).
     pub fn leadership(&self) -> Option<Fence> {
         let leading = self.status.borrow().leading.clone()?;
-        if simulated::is(Simulated::LatchLeadsOn) {
+        if planted::is(Bug::LatchLeadsOn) {
             return Some(leading);
         }
         let connected = is_writable(self.client.state().state);
@@ -436,7 +435,7 @@ async fn lead(client: &Client, place: &QueuePlace, status: &watch::Sender<LatchS
             biased;
             state = states.next() => match state {
                 Some(state) if is_writable(state.state) => {}
-                Some(_) if simulated::is(Simulated::LatchLeadsOn) => {}
+                Some(_) if planted::is(Bug::LatchLeadsOn) => {}
                 _ => return Ok(true),
             },
             event = &mut changed => match event {
@@ -449,7 +448,7 @@ async fn lead(client: &Client, place: &QueuePlace, status: &watch::Sender<LatchS
                     }
                 }
                 Ok(_) => return Ok(false),
-                Err(_) if simulated::is(Simulated::LatchLeadsOn) => std::future::pending().await,
+                Err(_) if planted::is(Bug::LatchLeadsOn) => std::future::pending().await,
                 Err(error) => return Err(error.into()),
             },
         }

@@ -7,9 +7,9 @@ use crate::{
     fencing::{Fence, FencedMulti, Token},
     line::{self, QueuePlace},
     lock::{WORD, wait_in_line},
-    planted::{self, Bug},
 };
 use ostler_client::Client;
+use ostler_planted::{self as planted, Bug};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
 use tracing::Instrument;

@@ -10,9 +10,9 @@ use crate::{
     fencing::{Fence, FencedMulti, Token},
     line::{self, PlaceSpec, QueuePlace, Turn},
     line_order::{Position, Queue, number_after},
-    planted::{self, Bug},
 };
 use ostler_client::{Client, Error as ClientError, Session, paths};
+use ostler_planted::{self as planted, Bug};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 

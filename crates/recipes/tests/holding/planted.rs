@@ -1,7 +1,7 @@
 //! Each of Curator's bugs is planted, and the test that names it fails. Built with the feature `planted-bugs` only.
 
 use crate::servers::PLANTED;
-use ostler_recipes::planted::{Bug, plant};
+use ostler_planted::{Bug, plant};
 use std::{
     env,
     io::Read,
@@ -81,7 +81,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// What the process is told to plant.
 pub(crate) fn plant_as_told() {
     if let Ok(issue) = env::var(PLANTED) {
-        plant(Bug::of_issue(&issue).unwrap_or_else(|| panic!("no bug of {issue} can be planted")));
+        let bug = Bug::of_curator_issue(&issue);
+        plant(Some(bug.unwrap_or_else(|| panic!("no bug of {issue} can be planted"))));
     }
 }
 

@@ -11,9 +11,9 @@ use crate::{
     server::{Outstanding, Server},
 };
 use alloc::{boxed::Box, collections::BTreeMap, sync::Arc, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
-    planted::{self, Bug},
     quorum_packet::Packet,
     txn::TxnRecord,
 };

@@ -13,12 +13,12 @@ use crate::{
     session::{Owner, Scope},
 };
 use alloc::{borrow::Cow, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Zxid},
     jute::Reader,
     op::Op,
-    planted::{self, Bug},
     quorum_packet::Packet,
     request::{Request, RequestHeader},
     txn::{Txn, TxnHeader, TxnRecord},

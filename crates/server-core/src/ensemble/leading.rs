@@ -15,9 +15,9 @@ use crate::{
     server::{Outstanding, Server},
 };
 use alloc::{borrow::Cow, boxed::Box, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
-    planted::{self, Bug},
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
 };
 use ostler_tree::Overlay;

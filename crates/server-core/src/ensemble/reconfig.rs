@@ -25,6 +25,7 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::Perms,
     error::ErrorCode,
@@ -32,7 +33,6 @@ use ostler_proto::{
     membership::{Member, Membership},
     op::Op,
     path,
-    planted::{self, Bug},
     request::Reconfig,
     txn::{Txn, TxnRecord},
 };

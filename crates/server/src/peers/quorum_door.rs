@@ -245,6 +245,6 @@ impl QuorumDoor {
 
     fn log_part(&self, after: Zxid, through: Zxid) -> Result<Option<LogPart>, StorageError> {
         let Some(percent) = self.settings.snapshot_size_factor else { return Ok(None) };
-        ostler_persistence::log_part(&*self.disk, &self.folders, (after, through), percent)
+        ostler_data_dir::log_part(&*self.disk, &self.folders, (after, through), percent)
     }
 }

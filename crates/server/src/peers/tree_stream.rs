@@ -1,7 +1,7 @@
 //! A whole tree on the wire. Encoding and decoding are work for a thread of their own; the connection's task only
 //! moves bytes.
 
-use ostler_persistence::recovery;
+use ostler_data_dir::recovery;
 use ostler_proto::{id::Zxid, stat::ExtendedTypes};
 use ostler_tree::{FrozenTree, Tree};
 use std::io::{self, Read, Write};

@@ -7,11 +7,11 @@ use crate::{
     names::{Building, snapshot_name, unfinished_name},
 };
 use flate2::write::GzEncoder;
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},
     jute::Writer as _,
-    planted::{self, Bug},
     stat::StatPersisted,
 };
 use std::{

@@ -13,10 +13,8 @@ use crate::{
     error::{IoContext, Result, StorageError},
     names::log_name,
 };
-use ostler_proto::{
-    id::Zxid,
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::id::Zxid;
 use simd_adler32::adler32;
 use std::{
     path::{Path, PathBuf},

@@ -10,11 +10,8 @@
 use super::{Election, Phase};
 use crate::{quorum::Electorate, time::Mono};
 use alloc::{collections::BTreeMap, vec::Vec};
-use ostler_proto::{
-    election::Candidate,
-    id::ServerId,
-    planted::{self, Bug},
-};
+use ostler_planted::{self as planted, Bug};
+use ostler_proto::{election::Candidate, id::ServerId};
 
 /// The time in milliseconds for which a voter is left out at first. It doubles each time, up to `LEFT_OUT_MAX`.
 const LEFT_OUT_MIN: u64 = 2_000;

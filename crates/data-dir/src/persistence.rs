@@ -8,10 +8,10 @@ use crate::{
     recovery::{self, Restored, Restoring},
     snapshots::{self, SnapshotSettings},
 };
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     membership::Membership,
-    planted::{self, Bug},
 };
 use ostler_server_core::{LogPart, PersistOp, effect::Record};
 use ostler_storage::{

@@ -1,12 +1,13 @@
-//! Planted bugs, which show that the simulator's checks find bugs.
+//! Planted bugs, which show that tests find bugs: the simulator's checks, and the tests of Curator's issues.
 //!
-//! Each bug is in the code where it could occur, behind `if planted::is(Bug::…)`. Without the feature `planted-bugs`,
-//! which only builds for `ostler sim --planted` and its tests have, the condition is `false`, and no bug is compiled.
+//! Each bug is in the code where it could occur, behind `planted::is(Bug::…)`. Without the feature `planted-bugs`, which
+//! only builds of `ostler-sim --planted` and of tests have, the condition is `false`, and no bug is compiled.
+#![no_std]
 
 /// A bug that can be planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs, reason = "`Bug::ALL` describes each bug")]
+#[allow(missing_docs, reason = "`Bug::ALL` and `Bug::OF_CURATOR` describe each bug")]
 pub enum Bug {
     AckBeforeSync,
     AppendOutOfOrder,
@@ -73,10 +74,24 @@ pub enum Bug {
     FalseVotesCount,
     AnswersAfterDroppedEvent,
     PasswordSeenLate,
+    LatchKeepsOldZnode,
+    MutexFindsOldZnode,
+    LatchFindsOldZnode,
+    ReconnectDeletesZnode,
+    LeadsByAnEarlierLook,
+    ReconnectMakesZnode,
+    MissingPredecessorMakesZnode,
+    PathMadeOnce,
+    SelectorForgetsZnode,
+    SelectorHidesError,
+    ReleaseGivesUp,
+    DowngradeToTheEnd,
+    OtherZnodesAreContenders,
+    DroppedPlaceStays,
 }
 
 impl Bug {
-    /// All bugs, with their names and descriptions.
+    /// The bugs that the simulator finds, with their names and descriptions.
     pub const ALL: [(Bug, &'static str, &'static str); 65] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
@@ -345,7 +360,49 @@ impl Bug {
         ),
     ];
 
-    /// The bug with this name.
+    /// The bugs that Curator has had, with the numbers of its issues and descriptions. The tests of the recipes find
+    /// them.
+    pub const OF_CURATOR: [(Bug, &'static str, &'static str); 14] = [
+        (Bug::LatchKeepsOldZnode, "696", "in its next session a latch leads by the znode of the last one"),
+        (Bug::MutexFindsOldZnode, "604", "a mutex that looks for its znode takes that of its last session"),
+        (Bug::LatchFindsOldZnode, "498", "a latch that looks for its znode takes that of its last session"),
+        (Bug::ReconnectDeletesZnode, "620", "a reconnect deletes the znode by which a latch leads again"),
+        (
+            Bug::LeadsByAnEarlierLook,
+            "653",
+            "after a reconnect a latch creates a new znode, but decides that it leads from a list of the queue with its \
+             old one",
+        ),
+        (Bug::ReconnectMakesZnode, "644", "a reconnect makes a latch give its znode up and create another"),
+        (
+            Bug::MissingPredecessorMakesZnode,
+            "645",
+            "a contender that finds the znode before its own gone creates another one instead of looking again",
+        ),
+        (
+            Bug::PathMadeOnce,
+            "724",
+            "a latch creates the parent of its znode only before its first leadership",
+        ),
+        (Bug::SelectorForgetsZnode, "188", "a selector that has led leaves its znode behind"),
+        (Bug::SelectorHidesError, "15", "a selector that cannot contend does not say why"),
+        (Bug::ReleaseGivesUp, "595, 678", "a release that meets a connection loss is not tried again"),
+        (Bug::DowngradeToTheEnd, "621, 276", "a writer that becomes a reader goes to the end of the queue"),
+        (
+            Bug::OtherZnodesAreContenders,
+            "43",
+            "znodes below a lock that are no contenders come before all contenders",
+        ),
+        (Bug::DroppedPlaceStays, "335, 462", "a contender that stops waiting leaves its znodes behind"),
+    ];
+
+    /// The bug of Curator that was reported in the issue with this number.
+    pub fn of_curator_issue(number: &str) -> Option<Bug> {
+        let mut all = Bug::OF_CURATOR.into_iter();
+        all.find(|(_, issues, _)| issues.split(", ").any(|issue| issue == number)).map(|(bug, ..)| bug)
+    }
+
+    /// The bug of the simulator with this name.
     pub fn named(name: &str) -> Option<Bug> {
         Bug::ALL.into_iter().find(|(_, of, _)| *of == name).map(|(bug, ..)| bug)
     }

@@ -4,7 +4,7 @@ use crate::{
     options::{SERVERS, member_one},
     restricted_disk::RestrictedDisk,
 };
-use ostler_persistence::{Persistence, is_incomplete};
+use ostler_data_dir::{Persistence, is_incomplete};
 use ostler_proto::{
     id::{Epoch, SessionId, Zxid},
     membership::Membership,

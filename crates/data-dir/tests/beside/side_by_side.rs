@@ -2,7 +2,7 @@
 //! the way of the others.
 
 use crate::{options, restricted_disk::RestrictedDisk};
-use ostler_persistence::{
+use ostler_data_dir::{
     KeepingOptions, Persistence, log_part,
     recovery::{Restoring, read_stream, restore, write_stream},
     snapshots::{Unfinished, purge, write_at_once},

@@ -4,7 +4,7 @@ use crate::{
     restored::{Restored, TYPES, check_tree},
     script::Script,
 };
-use ostler_persistence::recovery::{read_stream, write_stream};
+use ostler_data_dir::recovery::{read_stream, write_stream};
 use ostler_proto::{
     acl::Acl,
     id::{SessionId, Zxid},

@@ -1,8 +1,8 @@
 //! Seeds of what other servers of an ensemble send, and of a member's small files.
 
 use crate::{SMALL, Seeds};
+use ostler_data_dir::recovery::write_stream;
 use ostler_fuzz_checks::tree_stream::END;
-use ostler_persistence::recovery::write_stream;
 use ostler_proto::{
     acl::{Acl, Perms},
     election::{Candidate, Notification, PeerState},

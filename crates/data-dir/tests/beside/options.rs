@@ -1,6 +1,6 @@
 //! How the servers of these tests keep what they keep.
 
-use ostler_persistence::{KeepingOptions, recovery::Restoring, snapshots::SnapshotOptions};
+use ostler_data_dir::{KeepingOptions, recovery::Restoring, snapshots::SnapshotOptions};
 use ostler_proto::id::ServerId;
 use ostler_storage::{names::Compression, txnlog::LogOptions};
 use std::path::PathBuf;

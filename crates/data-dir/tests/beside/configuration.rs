@@ -4,7 +4,7 @@ use crate::{
     options::{SERVERS, member_one},
     restricted_disk::RestrictedDisk,
 };
-use ostler_persistence::Persistence;
+use ostler_data_dir::Persistence;
 use ostler_proto::membership::Membership;
 use ostler_server_core::PersistOp;
 use ostler_storage::{
