@@ -16,7 +16,7 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 16] = [
+const CRATES: [CrateFloor; 17] = [
     crate_floor("ostler", 7, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-recipes", 5, false),
