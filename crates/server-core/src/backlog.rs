@@ -10,11 +10,11 @@
 //! [`Input::Deadline`]: crate::Input::Deadline
 
 use crate::{
-    effect::Effect,
-    input::{ConnId, Now},
+    context::Context,
+    input::ConnId,
     server::{Outstanding, Server},
 };
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::collections::VecDeque;
 
 /// The work that is left.
 #[derive(Debug, Default)]
@@ -47,32 +47,32 @@ impl Server {
     }
 
     /// Goes on with the work that is left, until the work budget is spent.
-    pub(crate) fn go_on(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn go_on(&mut self, cx: &mut Context<'_>) {
         self.backlog.commits_first = !self.backlog.commits_first;
         if self.backlog.commits_first {
-            self.go_on_committing(now, effects);
+            self.go_on_committing(cx);
         }
-        self.go_on_serving(now, effects);
-        self.go_on_committing(now, effects);
+        self.go_on_serving(cx);
+        self.go_on_committing(cx);
         while !self.work.is_spent() && self.watches.has_departed() {
             self.work.add(self.watches.clear_departed());
         }
     }
 
-    fn go_on_committing(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn go_on_committing(&mut self, cx: &mut Context<'_>) {
         if self.backlog.commits {
-            self.commit_decided(now, effects);
+            self.commit_decided(cx);
         }
     }
 
     /// Serves one connection after the other until the work budget is spent.
-    fn go_on_serving(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn go_on_serving(&mut self, cx: &mut Context<'_>) {
         while !self.work.is_spent()
             && let Some(conn) = self.backlog.conns.pop_front()
         {
             if let Some(state) = self.conns.get_mut(&conn) {
                 state.behind = false;
-                self.drain(now, conn, effects);
+                self.drain(cx, conn);
             }
         }
     }
@@ -98,17 +98,17 @@ impl Server {
     }
 
     /// Serves the rest of a connection's requests whatever the budget: a later request has to be answered now.
-    pub(crate) fn catch_up_with(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
+    pub(crate) fn catch_up_with(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         while self.is_behind_with(conn) {
             // So that no other multiRead and no transaction has its turn first.
-            self.finish_multi_read(now, effects);
+            self.finish_multi_read(cx);
             self.backlog.commits_are_next = false;
             self.backlog.conns.retain(|other| *other != conn);
             if let Some(state) = self.conns.get_mut(&conn) {
                 state.behind = false;
             }
             self.work.begin();
-            self.drain(now, conn, effects);
+            self.drain(cx, conn);
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::{
     access,
     config::CoreConfig,
+    context::Context,
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
     ensemble::{AfterPersist, is_reconfig},
     fifo::{AnswerForm, Waiting, WriteTxn},
@@ -30,7 +31,7 @@ use ostler_zab::{PersistSeq, Proposals};
 impl Server {
     /// The disk has reached `seq`: carries out the acts that waited for it. This server's own acknowledgement is one of
     /// them.
-    pub(crate) fn persisted(&mut self, now: Now, seq: PersistSeq, effects: &mut Vec<Effect>) {
+    pub(crate) fn persisted(&mut self, cx: &mut Context<'_>, seq: PersistSeq) {
         self.gate.reached(seq);
         let search_id = self.search_id();
         let mut own = None;
@@ -38,32 +39,30 @@ impl Server {
             match held {
                 AfterPersist::OwnAck { search_id: of, zxid, made_ms } if of == search_id => {
                     if self.ensemble.is_some() {
-                        self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
+                        self.stats.writes.own_ack_ms.add(cx.now.since_wall(made_ms));
                     }
                     own = Some(zxid);
                 }
-                AfterPersist::Ensemble { search_id: of, act } if of == search_id => {
-                    self.released(now, act, effects)
-                }
+                AfterPersist::Ensemble { search_id: of, act } if of == search_id => self.released(cx, act),
                 AfterPersist::OwnAck { .. } | AfterPersist::Ensemble { .. } => {}
             }
         }
         // One of the acts may have ended the epoch.
         if let Some(durable) = own.filter(|_| self.search_id() == search_id) {
-            self.acknowledged(now, self.config.server, durable, effects);
+            self.acknowledged(cx, self.config.server, durable);
         }
     }
 
     /// A server has everything up to `zxid` on disk. Commits the proposals that a quorum has.
-    pub(crate) fn acknowledged(&mut self, now: Now, from: ServerId, zxid: Zxid, effects: &mut Vec<Effect>) {
-        self.count_acknowledgement(now, from, zxid);
+    pub(crate) fn acknowledged(&mut self, cx: &mut Context<'_>, from: ServerId, zxid: Zxid) {
+        self.count_acknowledgement(cx.now, from, zxid);
         let Some(proposals) = &mut self.proposals else { return };
         proposals.acknowledge(from, zxid);
-        self.commit_decided(now, effects);
+        self.commit_decided(cx);
     }
 
     /// Commits the decided proposals until the work budget is spent. The rest follows, see [`crate::backlog`].
-    pub(crate) fn commit_decided(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn commit_decided(&mut self, cx: &mut Context<'_>) {
         self.backlog.commits = false;
         let Some(mut committed) = self.proposals.as_ref().map(Proposals::committed) else { return };
         while let Some(first) = self.outstanding.front().filter(|first| first.zxid <= committed) {
@@ -73,8 +72,8 @@ impl Server {
             }
             self.backlog.commits_are_next = false;
             let Some(proposal) = self.outstanding.pop_front() else { return };
-            self.tell_commit(&proposal, effects);
-            self.commit(now, &proposal, effects);
+            self.tell_commit(cx, &proposal);
+            self.commit(cx, &proposal);
             // From here on the new electorate decides, and may have acknowledged more.
             if is_reconfig(&proposal.record)
                 && let Some(proposals) = &mut self.proposals
@@ -101,17 +100,17 @@ impl Server {
     }
 
     /// Applies a transaction, notifies its watchers, and answers the writer if it is connected here.
-    pub(crate) fn commit(&mut self, now: Now, proposal: &Outstanding, effects: &mut Vec<Effect>) {
+    pub(crate) fn commit(&mut self, cx: &mut Context<'_>, proposal: &Outstanding) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
-        self.finish_multi_read(now, effects);
-        self.answer_what_came_before(now, proposal, record.header.session, effects);
+        self.finish_multi_read(cx);
+        self.answer_what_came_before(cx, proposal, record.header.session);
         let mut events = core::mem::take(&mut self.events);
         let outcome = self.tree.apply(&record, &mut events);
         self.stats.writes.changes_made += self.overlay.retire(proposal.zxid);
         self.work.add(work::COMMIT + work::CHANGE * events.len() + proposal.record.0.len() / work::BYTES);
         self.stats.commits += 1;
-        self.count_commit(now.since_wall(record.header.time_ms), is_reconfig(&proposal.record));
-        self.note_commit(now, proposal.zxid);
+        self.count_commit(cx.now.since_wall(record.header.time_ms), is_reconfig(&proposal.record));
+        self.note_commit(cx.now, proposal.zxid);
         for event in &events {
             self.stats.namespaces.count_write(&event.path, event.data_len);
         }
@@ -120,49 +119,43 @@ impl Server {
             late.append(&mut events);
         }
         for event in events.drain(..) {
-            self.notify(&event, effects);
+            self.notify(cx, &event);
         }
         self.events = events;
         let session = record.header.session;
-        let conn = proposal.conn.or_else(|| self.conn_of_forwarded(now, &record));
+        let conn = proposal.conn.or_else(|| self.conn_of_forwarded(cx.now, &record));
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
         if closed {
-            self.note_ended(now, session);
+            self.note_ended(cx.now, session);
         }
         if let Some(conn) = conn {
-            self.answer(now, conn, proposal.zxid, session, outcome, effects);
+            self.answer(cx, conn, proposal.zxid, session, outcome);
         } else if let Some(conn) = expired_conn {
-            self.close(conn, CloseReason::SessionExpired, effects);
+            self.close(cx, conn, CloseReason::SessionExpired);
         }
         for event in late {
-            self.notify(&event, effects);
+            self.notify(cx, &event);
         }
         if !self.syncs.is_empty() {
-            self.end_wait_of_own(now, session, effects);
+            self.end_wait_of_own(cx, session);
         }
-        self.release_syncs(now, effects);
-        self.consider_snapshot(proposal.record.0.len(), effects);
+        self.release_syncs(cx);
+        self.consider_snapshot(cx, proposal.record.0.len());
         if let Txn::SetData { reconfig: true, data, .. } = &record.txn {
-            self.reconfigured(now, data.unwrap_or_default(), effects);
+            self.reconfigured(cx, data.unwrap_or_default());
         }
     }
 
     /// Serves the writer's earlier requests that still wait for their turn: they must not see this write. A leader has
     /// waited for them before the commit.
-    fn answer_what_came_before(
-        &mut self,
-        now: Now,
-        proposal: &Outstanding,
-        session: SessionId,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn answer_what_came_before(&mut self, cx: &mut Context<'_>, proposal: &Outstanding, session: SessionId) {
         let conn = match self.proposals {
             Some(_) => proposal.conn,
             None => self.sessions.get(session).and_then(|state| state.conn),
         };
         if let Some(conn) = conn {
-            self.catch_up_with(now, conn, effects);
+            self.catch_up_with(cx, conn);
         }
     }
 
@@ -183,7 +176,7 @@ impl Server {
 
     /// Notifies the watchers that may read the znode. The watches of the others are used up all the same, as in
     /// upstream.
-    fn notify(&mut self, event: &TreeEvent, effects: &mut Vec<Effect>) {
+    fn notify(&mut self, cx: &mut Context<'_>, event: &TreeEvent) {
         let mut notifications = Vec::new();
         self.watches.fire(event, &mut notifications);
         self.work.add(self.watches.lookups_above());
@@ -201,9 +194,10 @@ impl Server {
             self.count_notifications(notification.kind, &conns);
             if !conns.is_empty() {
                 let (kind, path) = (notification.kind, notification.path);
-                effects.push(Effect::Notify { conns, zxid: Some(event.zxid), kind, path });
+                cx.effects.push(Effect::Notify { conns, zxid: Some(event.zxid), kind, path });
                 if planted::is(Bug::EventsSwapped) {
-                    let mut told = effects.iter_mut().rev().filter(|of| matches!(of, Effect::Notify { .. }));
+                    let mut told =
+                        cx.effects.iter_mut().rev().filter(|of| matches!(of, Effect::Notify { .. }));
                     if let (Some(last), Some(before)) = (told.next(), told.next()) {
                         core::mem::swap(last, before);
                     }
@@ -239,12 +233,11 @@ impl Server {
     /// Answers the write at the head of a connection's fifo, then what waited behind it.
     fn answer(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         committed: Zxid,
         session: SessionId,
         outcome: Outcome,
-        effects: &mut Vec<Effect>,
     ) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         if matches!(state.phase, Phase::Closed { .. }) {
@@ -260,23 +253,23 @@ impl Server {
         let moved = matches!(outcome, Outcome::Failed(code) if code == ErrorCode::SessionMoved.code());
         if moved && matches!(txn, WriteTxn::Forwarded { .. }) {
             // It may have been a late write from another server, with the same session and xid as this one.
-            return self.close(conn, CloseReason::SessionMoved, effects);
+            return self.close(cx, conn, CloseReason::SessionMoved);
         }
         match form {
             AnswerForm::Connected => {
                 if let Phase::Opening { answer_read_only, .. } = phase {
-                    self.stats.update_latency_ms.add(now.mono.0.saturating_sub(arrived.0));
-                    self.count_session(now, conn, arrived);
-                    self.connected(now, conn, session, answer_read_only, effects);
+                    self.stats.update_latency_ms.add(cx.now.mono.0.saturating_sub(arrived.0));
+                    self.count_session(cx.now, conn, arrived);
+                    self.connected(cx, conn, session, answer_read_only);
                 }
             }
             AnswerForm::Upgraded => {}
             AnswerForm::Refused(error) => {
-                self.reply_write(now, conn, (xid, code, arrived), Err(error.code()), effects);
+                self.reply_write(cx, conn, (xid, code, arrived), Err(error.code()));
             }
             AnswerForm::Close => {
-                self.reply_write(now, conn, (xid, code, arrived), Ok(Body::None), effects);
-                self.close(conn, CloseReason::ClosedByClient, effects);
+                self.reply_write(cx, conn, (xid, code, arrived), Ok(Body::None));
+                self.close(cx, conn, CloseReason::ClosedByClient);
             }
             AnswerForm::Reconfig => {
                 let config = self.tree.get(path::CONFIG).and_then(|node| node.data.clone());
@@ -285,30 +278,29 @@ impl Server {
                     Outcome::Failed(code) => Err(code),
                     _ => Ok(Body::None),
                 };
-                self.reply_write(now, conn, (xid, code, arrived), result, effects);
+                self.reply_write(cx, conn, (xid, code, arrived), result);
             }
             _ => {
-                self.reply_write(now, conn, (xid, code, arrived), body(outcome, form), effects);
+                self.reply_write(cx, conn, (xid, code, arrived), body(outcome, form));
                 if moved {
-                    self.close(conn, CloseReason::SessionMoved, effects);
+                    self.close(cx, conn, CloseReason::SessionMoved);
                 }
             }
         }
-        self.drain(now, conn, effects);
+        self.drain(cx, conn);
     }
 
     fn reply_write(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         request: (Xid, i32, Mono),
         result: Result<Body, i32>,
-        effects: &mut Vec<Effect>,
     ) {
-        self.stats.update_latency_ms.add(now.mono.0.saturating_sub(request.2.0));
+        self.stats.update_latency_ms.add(cx.now.mono.0.saturating_sub(request.2.0));
         let result = result.map_err(|code| ErrorCode::from_code(code).unwrap_or(ErrorCode::MarshallingError));
         let refused = result.is_err();
-        self.reply(now, conn, request, result, effects);
+        self.reply(cx, conn, request, result);
         // As in upstream's `cons`: a refused write does not count as the last operation.
         if refused && let Some(state) = self.conns.get_mut(&conn) {
             state.stats.last_op = None;
@@ -316,7 +308,7 @@ impl Server {
     }
 
     /// Serves the requests at the head of a fifo up to the next outstanding write, until the work budget is spent.
-    pub(crate) fn drain(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
+    pub(crate) fn drain(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         loop {
             let applied = self.tree.last_processed();
             let Some(state) = self.conns.get_mut(&conn) else { return };
@@ -332,7 +324,7 @@ impl Server {
                 }
                 Some(Waiting::Reading(_)) => {
                     let Some(Waiting::Reading(left)) = state.fifo.pop_front() else { return };
-                    self.read_many(now, conn, left, effects);
+                    self.read_many(cx, conn, left);
                 }
                 Some(Waiting::Watching { .. }) => {
                     let Some(Waiting::Watching { xid, code, arrived, payload, left }) =
@@ -341,7 +333,7 @@ impl Server {
                         return;
                     };
                     let rest = (payload.into_vec().into(), left);
-                    self.set_watches(now, conn, (xid, code, arrived), rest, effects);
+                    self.set_watches(cx, conn, (xid, code, arrived), rest);
                 }
                 Some(Waiting::Parked { .. }) => {
                     let Some(Waiting::Parked { payload, arrived, reserved }) = state.fifo.pop_front() else {
@@ -351,7 +343,7 @@ impl Server {
                     self.release_reserved(conn, reserved);
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
-                    self.serve(now, conn, &request, arrived, effects);
+                    self.serve(cx, conn, &request, arrived);
                 }
                 Some(Waiting::UnderWay { until }) if *until <= applied => drop(state.fifo.pop_front()),
                 Some(Waiting::Sync { after, .. }) if *after <= applied => {
@@ -359,27 +351,25 @@ impl Server {
                         return;
                     };
                     let request = (xid, Op::Sync.code(), arrived);
-                    self.reply(now, conn, request, Ok(crate::read::sync_body(path.as_deref())), effects);
+                    self.reply(cx, conn, request, Ok(crate::read::sync_body(path.as_deref())));
                 }
                 _ => return,
             }
         }
     }
 
-    fn release_syncs(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn release_syncs(&mut self, cx: &mut Context<'_>) {
         let applied = self.tree.last_processed();
         while self.syncs.front().is_some_and(|(after, _)| *after <= applied) {
             match self.syncs.pop_front() {
-                Some((_, SyncWaiter::Client(conn) | SyncWaiter::ComeBack(conn))) => {
-                    self.drain(now, conn, effects)
-                }
+                Some((_, SyncWaiter::Client(conn) | SyncWaiter::ComeBack(conn))) => self.drain(cx, conn),
                 Some((_, SyncWaiter::Learner(link))) => {
-                    effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
+                    cx.effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) });
                 }
                 Some((_, SyncWaiter::Session { learner, session, valid })) => {
                     let lives = self.sessions.get(session).is_some_and(|state| !state.closing);
                     let packet = Packet::Revalidated { session, valid: valid && lives };
-                    effects.push(Effect::ToPeer { link: learner, message: PeerMessage::Packet(packet) });
+                    cx.effects.push(Effect::ToPeer { link: learner, message: PeerMessage::Packet(packet) });
                 }
                 None => {}
             }
@@ -387,13 +377,13 @@ impl Server {
     }
 
     /// The leader has answered the oldest forwarded sync: everything that was proposed before it has come.
-    pub(crate) fn synced(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn synced(&mut self, cx: &mut Context<'_>) {
         let conn = match self.syncs.pop_front() {
             Some((_, SyncWaiter::Client(conn))) => conn,
-            Some((_, SyncWaiter::ComeBack(conn))) => return self.end_wait(now, conn, effects),
+            Some((_, SyncWaiter::ComeBack(conn))) => return self.end_wait(cx, conn),
             Some((_, SyncWaiter::Learner(link))) => {
                 let message = PeerMessage::Packet(Packet::Sync);
-                return effects.push(Effect::ToPeer { link, message });
+                return cx.effects.push(Effect::ToPeer { link, message });
             }
             // Only a leader answers whether a session lives.
             Some((_, SyncWaiter::Session { .. })) | None => return,
@@ -407,37 +397,37 @@ impl Server {
                 break;
             }
         }
-        self.drain(now, conn, effects);
+        self.drain(cx, conn);
     }
 
     /// At a learner: the earlier writes of a session that came back here are decided. Its requests are served from now
     /// on.
-    fn end_wait(&mut self, now: Now, conn: ConnId, effects: &mut Vec<Effect>) {
+    fn end_wait(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         let is_over =
             |first: &mut Waiting| matches!(first, Waiting::UnderWay { until } if *until == UNANSWERED);
         if state.fifo.pop_front_if(is_over).is_some() {
-            self.drain(now, conn, effects);
+            self.drain(cx, conn);
         }
     }
 
     /// At a learner: ends the wait of a session that came back, if its earlier writes are decided, even if its sync is
     /// not answered yet. A Java follower may pass on the answer of a sync and the commits in any order.
-    fn end_wait_of_own(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
+    fn end_wait_of_own(&mut self, cx: &mut Context<'_>, session: SessionId) {
         let conn = self.sessions.get(session).and_then(|state| state.conn);
         if let Some(conn) = conn
             && !self.has_undecided_writes(session)
         {
-            self.end_wait(now, conn, effects);
+            self.end_wait(cx, conn);
         }
     }
 
-    fn consider_snapshot(&mut self, record_len: usize, effects: &mut Vec<Effect>) {
+    fn consider_snapshot(&mut self, cx: &mut Context<'_>, record_len: usize) {
         if self.snapshots.count_record(&self.config, record_len) {
             self.stats.snapshots += 1;
             let seq = self.gate.issue();
-            effects.push(Effect::Persist { seq, op: PersistOp::RollLog });
-            effects.push(Effect::Snapshot(Box::new(self.tree.freeze())));
+            cx.effects.push(Effect::Persist { seq, op: PersistOp::RollLog });
+            cx.effects.push(Effect::Snapshot(Box::new(self.tree.freeze())));
         }
     }
 }

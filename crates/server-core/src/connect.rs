@@ -1,6 +1,7 @@
 //! The handshake of a client: opens a new session, or takes one that comes back.
 
 use crate::{
+    context::Context,
     effect::{CloseReason, Effect},
     fifo::{AnswerForm, Waiting, WriteTxn},
     input::{ConnId, Mono, Now},
@@ -22,11 +23,10 @@ const ROOT: &[u8] = &[0, 0, 0, 1, b'/'];
 impl Server {
     pub(crate) fn connect(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         request: &ConnectRequest<'_>,
         chance: u64,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         self.stats.packets_received += 1;
         if let Some(state) = self.conns.get_mut(&conn) {
@@ -34,27 +34,27 @@ impl Server {
         }
         self.stats.connection_requests += 1;
         let Some(pipeline) = self.pipeline() else {
-            return self.close(conn, CloseReason::NotServing, effects);
+            return self.close(cx, conn, CloseReason::NotServing);
         };
         let read_only = pipeline == Pipeline::ReadOnly;
         if read_only && request.read_only != Some(true) {
-            return self.close(conn, CloseReason::ReadOnly, effects);
+            return self.close(cx, conn, CloseReason::ReadOnly);
         }
         if self.is_behind(Zxid::from_wire(request.last_zxid_seen)) && !planted::is(Bug::OlderTreeServed) {
             // No answer: the client tries another server, which may have the zxid that it has seen.
-            return self.close(conn, CloseReason::ClientAhead, effects);
+            return self.close(cx, conn, CloseReason::ClientAhead);
         }
         let (min, max) = (self.config.session_timeout_min_ms, self.config.session_timeout_max_ms);
         let timeout_ms = request.timeout_ms.min(max).max(min);
         if read_only && self.tree.has_session(request.session) {
             // The global session lives on in the ensemble.
-            return self.close(conn, CloseReason::ReadOnly, effects);
+            return self.close(cx, conn, CloseReason::ReadOnly);
         }
         if request.session == SessionId::NONE {
             let session = self.unused_session(chance);
-            self.open_session(now, conn, (session, timeout_ms), request.read_only.is_some(), effects);
+            self.open_session(cx, conn, (session, timeout_ms), request.read_only.is_some());
         } else {
-            self.reopen_session(now, conn, timeout_ms, request, effects);
+            self.reopen_session(cx, conn, timeout_ms, request);
         }
     }
 
@@ -67,35 +67,34 @@ impl Server {
 
     fn open_session(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         (session, timeout_ms): (SessionId, i32),
         answer_read_only: bool,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         if self.has_local_sessions() {
-            self.sessions.insert_local(now.mono, session, timeout_ms, conn);
+            self.sessions.insert_local(cx.now.mono, session, timeout_ms, conn);
             self.stats.read_latency_ms.add(0);
-            self.count_session(now, conn, now.mono);
-            return self.connected(now, conn, session, answer_read_only, effects);
+            self.count_session(cx.now, conn, cx.now.mono);
+            return self.connected(cx, conn, session, answer_read_only);
         }
         if self.is_read_only() {
-            return self.refuse_session(conn, effects);
+            return self.refuse_session(cx, conn);
         }
-        self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
+        self.sessions.insert(cx.now.mono, session, timeout_ms, Some(conn));
         self.set_phase(conn, Phase::Opening { session, answer_read_only });
         let txn = match self.pipeline() {
             Some(Pipeline::Forward(leader_link)) => {
                 let body = timeout_ms.to_be_bytes();
-                self.forward_op(leader_link, conn, (session, 0, Op::CreateSession.code()), &body, effects);
+                self.forward_op(cx, leader_link, conn, (session, 0, Op::CreateSession.code()), &body);
                 self.forwarded_txn()
             }
             _ => {
                 let txn = Txn::CreateSession { timeout_ms };
-                WriteTxn::Proposed(self.append(now, session, 0, txn, Some(conn), effects))
+                WriteTxn::Proposed(self.append(cx, session, 0, txn, Some(conn)))
             }
         };
-        let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, now.mono);
+        let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, cx.now.mono);
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(Waiting::Write { xid: Xid(0), txn, code, form, arrived });
         }
@@ -117,43 +116,42 @@ impl Server {
     /// session's id can keep its owner out.
     fn reopen_session(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         timeout_ms: i32,
         request: &ConnectRequest<'_>,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         let session = request.session;
         let answer_read_only = request.read_only.is_some();
         let verdict = self.config.passwords.judge(session, request.password);
         if verdict != Verdict::Right && !planted::is(Bug::PasswordSeenLate) {
-            return self.not_opened(conn, session, verdict, answer_read_only, effects);
+            return self.not_opened(cx, conn, session, verdict, answer_read_only);
         }
         if let Some(other) = self.sessions.get(session).and_then(|session| session.conn)
             && other != conn
         {
-            self.close(other, CloseReason::SessionMoved, effects);
+            self.close(cx, other, CloseReason::SessionMoved);
             if let Some(state) = self.sessions.get_mut(session) {
                 state.conn = None;
             }
         }
         if verdict != Verdict::Right {
-            return self.expired(conn, answer_read_only, effects);
+            return self.expired(cx, conn, answer_read_only);
         }
         let known = self.sessions.get(session).is_some_and(|state| !state.closing);
         let lives = match self.pipeline() {
             Some(Pipeline::Forward(leader_link)) if !self.sessions.is_local(session) => {
                 self.set_phase(conn, Phase::Opening { session, answer_read_only });
-                return self.ask_leader(leader_link, conn, session, timeout_ms, effects);
+                return self.ask_leader(cx, leader_link, conn, session, timeout_ms);
             }
             // Without local sessions this server cannot tell, and believes the password, as upstream does.
             Some(Pipeline::ReadOnly) => known || !self.has_local_sessions(),
             _ => known,
         };
         if lives {
-            self.reopened(now, conn, session, timeout_ms, answer_read_only, effects);
+            self.reopened(cx, conn, session, timeout_ms, answer_read_only);
         } else {
-            self.expired(conn, answer_read_only, effects);
+            self.expired(cx, conn, answer_read_only);
         }
     }
 
@@ -162,24 +160,24 @@ impl Server {
     /// session.
     fn not_opened(
         &mut self,
+        cx: &mut Context<'_>,
         conn: ConnId,
         session: SessionId,
         verdict: Verdict,
         answer_read_only: bool,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         let is_gone = self.proposals.is_some() && self.sessions.get(session).is_none();
         if verdict == Verdict::Unknown && !is_gone {
-            return self.close(conn, CloseReason::PasswordUnknown, effects);
+            return self.close(cx, conn, CloseReason::PasswordUnknown);
         }
-        self.expired(conn, answer_read_only, effects);
+        self.expired(cx, conn, answer_read_only);
     }
 
-    fn expired(&mut self, conn: ConnId, answer_read_only: bool, effects: &mut alloc::vec::Vec<Effect>) {
+    fn expired(&mut self, cx: &mut Context<'_>, conn: ConnId, answer_read_only: bool) {
         self.count_handshake_answer(conn);
         let read_only = answer_read_only.then_some(self.is_read_only());
-        effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
-        self.close(conn, CloseReason::SessionExpired, effects);
+        cx.effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
+        self.close(cx, conn, CloseReason::SessionExpired);
     }
 
     /// Counts the answer to a new session like that to a request.
@@ -200,32 +198,31 @@ impl Server {
 
     fn reopened(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         session: SessionId,
         timeout_ms: i32,
         answer_read_only: bool,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         self.stats.connection_revalidations += 1;
         if self.sessions.get(session).is_none() {
             // The leader knows the session; its createSession is still on its way here.
-            self.sessions.insert(now.mono, session, timeout_ms, Some(conn));
+            self.sessions.insert(cx.now.mono, session, timeout_ms, Some(conn));
         }
         // Another connection of the session may have come while the leader was asked.
         if let Some(other) =
             self.sessions.get(session).and_then(|state| state.conn).filter(|other| *other != conn)
         {
-            self.close(other, CloseReason::SessionMoved, effects);
+            self.close(cx, other, CloseReason::SessionMoved);
         }
         if let Some(state) = self.sessions.get_mut(session) {
             state.conn = Some(conn);
             state.timeout_ms = timeout_ms;
             state.owner = Owner::Here;
         }
-        self.sessions.touch(now.mono, session);
-        self.wait_for_what_is_under_way(conn, session, effects);
-        self.connected(now, conn, session, answer_read_only, effects);
+        self.sessions.touch(cx.now.mono, session);
+        self.wait_for_what_is_under_way(cx, conn, session);
+        self.connected(cx, conn, session, answer_read_only);
     }
 
     /// Holds the first read of a session that came back until its earlier writes are decided: the client may look for
@@ -234,16 +231,11 @@ impl Server {
     ///
     /// At a learner, a sync follows the session's earlier writes to the leader; when it is answered, they are decided.
     /// Writes by way of another server are decided already, as the leader has answered for the session after them.
-    fn wait_for_what_is_under_way(
-        &mut self,
-        conn: ConnId,
-        session: SessionId,
-        effects: &mut alloc::vec::Vec<Effect>,
-    ) {
+    fn wait_for_what_is_under_way(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId) {
         let until = match self.pipeline() {
             Some(Pipeline::Propose) if self.proposed() > self.tree.last_processed() => self.proposed(),
             Some(Pipeline::Forward(leader_link)) if self.has_undecided_writes(session) => {
-                self.forward_op(leader_link, conn, (session, 0, Op::Sync.code()), ROOT, effects);
+                self.forward_op(cx, leader_link, conn, (session, 0, Op::Sync.code()), ROOT);
                 UNANSWERED
             }
             _ => return,
@@ -256,31 +248,29 @@ impl Server {
     /// The leader has answered whether the session lives with which a client came back.
     pub(crate) fn revalidated(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         (session, timeout_ms): (SessionId, i32),
         valid: bool,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         let Some(Phase::Opening { answer_read_only, .. }) = self.conns.get(&conn).map(|state| state.phase)
         else {
             return;
         };
         if valid {
-            self.reopened(now, conn, session, timeout_ms, answer_read_only, effects);
+            self.reopened(cx, conn, session, timeout_ms, answer_read_only);
         } else {
-            self.expired(conn, answer_read_only, effects);
+            self.expired(cx, conn, answer_read_only);
         }
     }
 
     /// Answers the handshake, and takes the requests that came before the answer.
     pub(crate) fn connected(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         session: SessionId,
         answer_read_only: bool,
-        effects: &mut alloc::vec::Vec<Effect>,
     ) {
         let timeout_ms = self.sessions.get(session).map_or(0, |state| state.timeout_ms);
         let Some(state) = self.conns.get_mut(&conn) else { return };
@@ -293,10 +283,10 @@ impl Server {
             read_only: answer_read_only.then_some(self.is_read_only()),
         };
         self.count_handshake_answer(conn);
-        effects.push(Effect::Connected { conn, response });
+        cx.effects.push(Effect::Connected { conn, response });
         for payload in held {
             if let Ok(request) = crate::input::ClientRequest::decode(&payload) {
-                self.request(now, conn, &request, effects);
+                self.request(cx, conn, &request);
             }
         }
     }

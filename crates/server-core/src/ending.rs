@@ -1,14 +1,10 @@
 //! How sessions end: by their clients, by their time, or by an operator.
 
 use crate::{
-    effect::{CloseReason, Effect},
-    input::{ConnId, Now},
-    propose::Requester,
-    server::Server,
-    session::Scope,
+    context::Context, effect::CloseReason, input::ConnId, propose::Requester, server::Server, session::Scope,
     work,
 };
-use alloc::{borrow::Cow, vec::Vec};
+use alloc::borrow::Cow;
 use ostler_proto::{
     id::{SessionId, Zxid},
     txn::Txn,
@@ -20,59 +16,58 @@ const CLOSED_PATHS_MAX: usize = 1 << 20;
 impl Server {
     /// Ends sessions that have expired. After a pause of the process none expires for a tick: signs of life may wait in
     /// the sockets.
-    pub(crate) fn expire_sessions(&mut self, now: Now, has_paused: bool, effects: &mut Vec<Effect>) {
+    pub(crate) fn expire_sessions(&mut self, cx: &mut Context<'_>, has_paused: bool) {
         self.backlog.sessions = false;
         if has_paused {
-            self.sessions.spare(now.mono);
+            self.sessions.spare(cx.now.mono);
         }
-        if !self.sessions.end_sparing(now.mono) {
+        if !self.sessions.end_sparing(cx.now.mono) {
             return;
         }
-        self.expire_local_sessions(now, effects);
-        self.end_global_sessions(now, effects);
+        self.expire_local_sessions(cx);
+        self.end_global_sessions(cx);
         // The deadline stays due for the sessions that are left.
         self.backlog.sessions = self.work.is_spent();
     }
 
-    fn end_global_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn end_global_sessions(&mut self, cx: &mut Context<'_>) {
         if self.follows() {
             // Only the leader ends global sessions. A learner is not told when a client moves to another server, so it
             // closes silent connections.
             while !self.work.is_spent()
-                && let Some(conn) = self.sessions.next_silent(now.mono)
+                && let Some(conn) = self.sessions.next_silent(cx.now.mono)
             {
-                self.close(conn, CloseReason::Silent, effects);
+                self.close(cx, conn, CloseReason::Silent);
             }
         }
         if self.proposals.is_none() {
             return;
         }
         while !self.work.is_spent()
-            && let Some(session) = self.sessions.expire_next(now.mono, Scope::Global)
+            && let Some(session) = self.sessions.expire_next(cx.now.mono, Scope::Global)
         {
             self.stats.stale_sessions_expired += 1;
-            self.propose_close(now, session, 0, None, effects);
+            self.propose_close(cx, session, 0, None);
         }
     }
 
-    pub(crate) fn expire_session(&mut self, now: Now, session: SessionId, effects: &mut Vec<Effect>) {
+    pub(crate) fn expire_session(&mut self, cx: &mut Context<'_>, session: SessionId) {
         let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
         if self.sessions.is_local(session) {
-            self.expire_local(session, effects);
+            self.expire_local(cx, session);
         } else if self.proposals.is_some() && alive {
             self.stats.stale_sessions_expired += 1;
-            self.propose_close(now, session, 0, None, effects);
+            self.propose_close(cx, session, 0, None);
         }
     }
 
     /// Proposes the end of a session, by its client or by its expiry. Returns the zxid.
     pub(crate) fn propose_close(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         session: SessionId,
         cxid: i32,
         conn: Option<ConnId>,
-        effects: &mut Vec<Effect>,
     ) -> Zxid {
         if let Some(state) = self.sessions.get_mut(session) {
             state.closing = true;
@@ -81,7 +76,7 @@ impl Server {
         let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
         self.work.add(work::WRITE);
         for path in &paths {
-            self.preparer(zxid, now, session, Requester::of(conn)).note_deleted(path);
+            self.preparer(zxid, cx.now, session, Requester::of(conn)).note_deleted(path);
         }
         // Without the list every server deletes the ephemerals that it has of the session. A transaction too large for
         // a packet would close all connections to followers.
@@ -89,6 +84,6 @@ impl Server {
             && paths.iter().map(|path| path.len()).sum::<usize>() <= CLOSED_PATHS_MAX;
         let listed = paths.iter().map(|path| Cow::Borrowed(&**path)).collect();
         let txn = Txn::CloseSession(is_listed.then_some(listed));
-        self.append(now, session, cxid, txn, conn, effects)
+        self.append(cx, session, cxid, txn, conn)
     }
 }

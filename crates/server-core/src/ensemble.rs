@@ -18,6 +18,7 @@ mod same_ensemble;
 
 use crate::{
     config::CoreConfig,
+    context::Context,
     effect::{CloseReason, Effect},
     input::{ConnId, Mono, Now},
     server::{Outstanding, Server},
@@ -330,29 +331,29 @@ impl Server {
     }
 
     /// Does everything that is due: elections, waits, read-only mode, and the half ticks of leader and learner.
-    pub(crate) fn run_ensemble_timers(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn run_ensemble_timers(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.search_id == 0 {
-            return self.look(now, SearchReason::Started, effects);
+            return self.look(cx, SearchReason::Started);
         }
-        if ensemble.election.next_deadline().is_some_and(|due| due <= now.mono) {
+        if ensemble.election.next_deadline().is_some_and(|due| due <= cx.now.mono) {
             let mut out = Vec::new();
-            ensemble.election.deadline(now.mono, &ensemble.electorate, &mut out);
-            self.elect(now, out, effects);
+            ensemble.election.deadline(cx.now.mono, &ensemble.electorate, &mut out);
+            self.elect(cx, out);
         }
-        self.end_master_wait(now, effects);
+        self.end_master_wait(cx);
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.read_only.is_due(now.mono) {
-            self.begin_read_only(now);
+        if ensemble.read_only.is_due(cx.now.mono) {
+            self.begin_read_only(cx.now);
         }
         let Some(ensemble) = &mut self.ensemble else { return };
-        if ensemble.next_tick <= now.mono {
-            ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
+        if ensemble.next_tick <= cx.now.mono {
+            ensemble.next_tick = cx.now.mono.after(ensemble.tick_ms / 2);
             match &ensemble.role {
-                Role::Leading(_) => self.tick_leading(now, effects),
+                Role::Leading(_) => self.tick_leading(cx),
                 Role::Learning(_) => {
-                    self.tick_learning(now, effects);
-                    self.tick_observers(now, effects);
+                    self.tick_learning(cx);
+                    self.tick_observers(cx);
                 }
                 Role::Looking | Role::Dialling(_) => {}
             }
@@ -361,55 +362,55 @@ impl Server {
 
     /// Ends an epoch before its counter is full. The next begins at 0. If possible it ends while no proposal is
     /// outstanding; upstream ends it during a write.
-    pub(crate) fn end_full_epoch(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn end_full_epoch(&mut self, cx: &mut Context<'_>) {
         let (Some(proposals), Some(ensemble)) = (&self.proposals, &self.ensemble) else { return };
         if proposals.is_over(ensemble.config.epoch) {
             let proposed = proposals.proposed();
             tracing::warn!(%proposed, "this epoch has counted nearly as far as it can: a new one is to begin");
-            self.look(now, SearchReason::CounterFull, effects);
+            self.look(cx, SearchReason::CounterFull);
         }
     }
 
     /// Looks for a leader: closes the clients' connections, leaves the present role, and begins an election.
-    pub(crate) fn look(&mut self, now: Now, why: SearchReason, effects: &mut Vec<Effect>) {
-        self.look_to(now, why, None, effects);
+    pub(crate) fn look(&mut self, cx: &mut Context<'_>, why: SearchReason) {
+        self.look_to(cx, why, None);
     }
 
     /// The same; `next` is the leader that the last one named, if it did.
-    fn look_to(&mut self, now: Now, why: SearchReason, next: Option<ServerId>, effects: &mut Vec<Effect>) {
-        self.note_search(now, why);
-        self.leave_role(effects);
+    fn look_to(&mut self, cx: &mut Context<'_>, why: SearchReason, next: Option<ServerId>) {
+        self.note_search(cx.now, why);
+        self.leave_role(cx);
         self.proposals = None;
-        self.end_service(effects);
+        self.end_service(cx);
         self.overlay = Overlay::new(&self.tree);
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.search_id += 1;
-        ensemble.unserved_since.get_or_insert(now.mono);
+        ensemble.unserved_since.get_or_insert(cx.now.mono);
         self.stats.elections.searches += 1;
         (ensemble.leader_id, ensemble.master) = (None, None);
-        ensemble.next_tick = now.mono.after(ensemble.tick_ms / 2);
+        ensemble.next_tick = cx.now.mono.after(ensemble.tick_ms / 2);
         if let Some(reload) = &mut ensemble.reloading {
             reload.look = true;
             return;
         }
         match next.filter(|next| ensemble.config.membership.votes(*next)) {
-            Some(next) => self.take_suggested(now, next, effects),
-            None if ensemble.delay_election(now) => {}
-            None => self.begin_election(now, effects),
+            Some(next) => self.take_suggested(cx, next),
+            None if ensemble.delay_election(cx.now) => {}
+            None => self.begin_election(cx),
         }
     }
 
-    fn take_suggested(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+    fn take_suggested(&mut self, cx: &mut Context<'_>, leader: ServerId) {
         let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
         let candidate = Candidate { epoch: durable.current, zxid: durable.last, id: leader };
         let mut out = Vec::new();
         ensemble.election_history.votes_begin();
-        ensemble.election.accept_suggested(now.mono, candidate, &ensemble.electorate, &mut out);
-        self.elect(now, out, effects);
+        ensemble.election.accept_suggested(cx.now.mono, candidate, &ensemble.electorate, &mut out);
+        self.elect(cx, out);
     }
 
-    fn begin_election(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn begin_election(&mut self, cx: &mut Context<'_>) {
         let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.election.set_without_history(has_no_history(durable) && !ensemble.config.may_start_empty);
@@ -424,23 +425,23 @@ impl Server {
                  what it has copied counts"
             );
         }
-        ensemble.election_began = now.mono;
+        ensemble.election_began = cx.now.mono;
         tracing::info!(last = %durable.last, epoch = durable.current.0, "looking for a leader");
-        ensemble.read_only.look(now.mono, ensemble.config.read_only_after_ms);
+        ensemble.read_only.look(cx.now.mono, ensemble.config.read_only_after_ms);
         let mut out = Vec::new();
         ensemble.election_history.votes_begin();
-        ensemble.election.look(now.mono, own, &ensemble.electorate, &mut out);
-        self.elect(now, out, effects);
+        ensemble.election.look(cx.now.mono, own, &ensemble.electorate, &mut out);
+        self.elect(cx, out);
     }
 
-    fn leave_role(&mut self, effects: &mut Vec<Effect>) {
+    fn leave_role(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         match core::mem::replace(&mut ensemble.role, Role::Looking) {
-            Role::Leading(leading) => effects.extend(leading.links().map(Effect::HangUp)),
+            Role::Leading(leading) => cx.effects.extend(leading.links().map(Effect::HangUp)),
             Role::Learning(learner) => {
-                effects.push(Effect::HangUp(learner.link));
+                cx.effects.push(Effect::HangUp(learner.link));
                 let master = learner.master.iter();
-                effects.extend(master.flat_map(ObserverMaster::links).map(Effect::HangUp));
+                cx.effects.extend(master.flat_map(ObserverMaster::links).map(Effect::HangUp));
             }
             Role::Looking | Role::Dialling(_) => {}
         }
@@ -452,19 +453,19 @@ impl Server {
     }
 
     /// Closes the clients' connections, and forgets all that only this server knew of their sessions.
-    fn end_service(&mut self, effects: &mut Vec<Effect>) {
-        self.close_clients(effects);
+    fn end_service(&mut self, cx: &mut Context<'_>) {
+        self.close_clients(cx);
         self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.read_only = ReadOnly::No;
         }
     }
 
-    fn close_clients(&mut self, effects: &mut Vec<Effect>) {
+    fn close_clients(&mut self, cx: &mut Context<'_>) {
         let mut conns: Vec<ConnId> = self.conns.keys().copied().collect();
         conns.sort_unstable();
         for conn in conns {
-            self.close(conn, CloseReason::NotServing, effects);
+            self.close(cx, conn, CloseReason::NotServing);
         }
         self.syncs.clear();
         for proposal in &mut self.outstanding {
@@ -480,11 +481,10 @@ impl Server {
         }
     }
 
-    pub(crate) fn voted(&mut self, now: Now, from: ServerId, vote: &Notification, effects: &mut Vec<Effect>) {
+    pub(crate) fn voted(&mut self, cx: &mut Context<'_>, from: ServerId, vote: &Notification) {
         // Votes of older formats have no configuration. A text that does not parse is ignored.
         if let Ok(config) = Membership::parse(&vote.config)
-            && (self.refuse_other_ensemble(now, from, vote, &config, effects)
-                || self.adopt_newer(now, from, config, effects))
+            && (self.refuse_other_ensemble(cx, from, vote, &config) || self.adopt_newer(cx, from, config))
         {
             return;
         }
@@ -495,12 +495,12 @@ impl Server {
             ensemble.servers_with_data.insert(from);
         }
         let had_voice = !ensemble.election.has_no_vote();
-        ensemble.election.notified(now.mono, from, vote, &ensemble.electorate, &mut out);
+        ensemble.election.notified(cx.now.mono, from, vote, &ensemble.electorate, &mut out);
         // Their connections are closed, so that they look again at once. Java servers learn it in no other way.
         let in_vain = |early: &pending_learners::PendingLearner| {
             early.server().is_some_and(|id| ensemble.election.has_elected_me_before(id))
         };
-        effects.extend(ensemble.pending_learners.drop_early(in_vain).into_iter().map(Effect::HangUp));
+        cx.effects.extend(ensemble.pending_learners.drop_early(in_vain).into_iter().map(Effect::HangUp));
         if had_voice && ensemble.election.has_no_vote() {
             tracing::warn!(
                 server = from.0,
@@ -509,27 +509,27 @@ impl Server {
                  named `initialize` in dataLogDir (dataDir, if that is not set), and start it again"
             );
         }
-        self.elect(now, out, effects);
+        self.elect(cx, out);
     }
 
-    pub(crate) fn election_link(&mut self, now: Now, peer: ServerId, up: bool, effects: &mut Vec<Effect>) {
+    pub(crate) fn election_link(&mut self, cx: &mut Context<'_>, peer: ServerId, up: bool) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
         ensemble.pending_learners.election_link(peer, up);
-        ensemble.election.link_changed(now.mono, peer, up, &ensemble.electorate, &mut out);
-        self.elect(now, out, effects);
+        ensemble.election.link_changed(cx.now.mono, peer, up, &ensemble.electorate, &mut out);
+        self.elect(cx, out);
     }
 
-    fn elect(&mut self, now: Now, outputs: Vec<ElectionOutput>, effects: &mut Vec<Effect>) {
+    fn elect(&mut self, cx: &mut Context<'_>, outputs: Vec<ElectionOutput>) {
         for output in outputs {
             match output {
                 ElectionOutput::Send { to, notification } => {
-                    effects.push(Effect::SendVote { to, notification });
+                    cx.effects.push(Effect::SendVote { to, notification });
                 }
-                ElectionOutput::Elected { leader } => self.elected(now, leader, effects),
+                ElectionOutput::Elected { leader } => self.elected(cx, leader),
                 // Else this server looks for a leader already.
                 ElectionOutput::LookAgain if self.has_elected() => {
-                    self.look(now, SearchReason::ElectionVoid, effects);
+                    self.look(cx, SearchReason::ElectionVoid);
                 }
                 ElectionOutput::LookAgain => {}
             }
@@ -548,22 +548,22 @@ impl Server {
         self.ensemble.as_ref().is_some_and(|ensemble| !matches!(ensemble.role, Role::Looking))
     }
 
-    fn elected(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+    fn elected(&mut self, cx: &mut Context<'_>, leader: ServerId) {
         let Some(ensemble) = &mut self.ensemble else { return };
         tracing::info!(leader = leader.0, round = ensemble.election.round(), "elected");
         ensemble.leader_id = Some(leader);
         if ensemble.votes() {
-            self.stats.elections.election_ms.add(now.mono.0.saturating_sub(ensemble.election_began.0));
+            self.stats.elections.election_ms.add(cx.now.mono.0.saturating_sub(ensemble.election_began.0));
         }
-        ensemble.note_elected(now.mono);
-        self.end_service(effects);
+        ensemble.note_elected(cx.now.mono);
+        self.end_service(cx);
         let Some(ensemble) = &mut self.ensemble else { return };
         if leader == ensemble.me {
-            return self.begin_leading(now, effects);
+            return self.begin_leading(cx);
         }
         // They took this server for the leader.
-        effects.extend(ensemble.pending_learners.drop_early(|_| true).into_iter().map(Effect::HangUp));
-        self.dial(now, leader, effects);
+        cx.effects.extend(ensemble.pending_learners.drop_early(|_| true).into_iter().map(Effect::HangUp));
+        self.dial(cx, leader);
     }
 
     /// Keeps a committed transaction in memory for learners that lack it.
@@ -587,23 +587,23 @@ impl Server {
         }
     }
 
-    pub(crate) fn peer(&mut self, now: Now, link: LinkId, packet: Packet<'_>, effects: &mut Vec<Effect>) {
+    pub(crate) fn peer(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         match &ensemble.role {
-            Role::Leading(_) => self.learner_says(now, link, packet, effects),
-            Role::Learning(learner) if learner.link == link => self.leader_says(now, packet, effects),
+            Role::Leading(_) => self.learner_says(cx, link, packet),
+            Role::Learning(learner) if learner.link == link => self.leader_says(cx, packet),
             Role::Learning(learner) if learner.master.as_ref().is_some_and(|master| master.has(link)) => {
-                self.observer_says(now, link, packet, effects);
+                self.observer_says(cx, link, packet);
             }
-            Role::Looking => self.learner_calls_early(link, &packet, effects),
+            Role::Looking => self.learner_calls_early(cx, link, &packet),
             _ => {
                 tracing::info!(link = link.0, "a learner was refused: this server does not lead");
-                effects.push(Effect::HangUp(link));
+                cx.effects.push(Effect::HangUp(link));
             }
         }
     }
 
-    pub(crate) fn peer_gone(&mut self, now: Now, link: LinkId, effects: &mut Vec<Effect>) {
+    pub(crate) fn peer_gone(&mut self, cx: &mut Context<'_>, link: LinkId) {
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble.pending_learners.gone(link);
         ensemble.delayed.remove(&link);
@@ -612,7 +612,7 @@ impl Server {
             Role::Leading(leading) => leading.disconnected(link),
             Role::Learning(learner) if learner.link == link => {
                 tracing::warn!("the connection to the leader is gone");
-                self.look(now, SearchReason::LeaderGone, effects);
+                self.look(cx, SearchReason::LeaderGone);
             }
             Role::Learning(learner) => learner.master.iter_mut().for_each(|master| master.gone(link)),
             _ => {}

@@ -12,6 +12,7 @@ mod backlog;
 mod commit;
 pub mod config;
 mod connect;
+mod context;
 pub mod effect;
 mod ending;
 pub mod ensemble;

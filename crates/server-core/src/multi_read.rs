@@ -5,9 +5,9 @@
 //! learner cannot let its leader's commits wait, so it does the rest of the multiRead at once when a commit comes.
 
 use crate::{
-    effect::Effect,
+    context::Context,
     fifo::Waiting,
-    input::{ClientRequest, ConnId, Mono, Now},
+    input::{ClientRequest, ConnId, Mono},
     read::{MULTI_READ_MAX, multi_read_answer},
     server::Server,
     work,
@@ -85,13 +85,7 @@ impl Server {
     }
 
     /// Goes on with a multiRead until the work budget is spent.
-    pub(crate) fn read_many(
-        &mut self,
-        now: Now,
-        conn: ConnId,
-        mut left: Box<ReadsLeft>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn read_many(&mut self, cx: &mut Context<'_>, conn: ConnId, mut left: Box<ReadsLeft>) {
         self.work.add(work::REQUEST);
         let is_turn = match self.conn_in_multi_read() {
             _ if left.has_begun() => true,
@@ -102,7 +96,7 @@ impl Server {
             self.backlog.multi_read = Some(conn);
             while !self.work.is_spent() {
                 if self.read_next(conn, &mut left) {
-                    return self.answer_reads(now, conn, *left, effects);
+                    return self.answer_reads(cx, conn, *left);
                 }
             }
         }
@@ -125,21 +119,21 @@ impl Server {
         false
     }
 
-    fn answer_reads(&mut self, now: Now, conn: ConnId, left: ReadsLeft, effects: &mut Vec<Effect>) {
+    fn answer_reads(&mut self, cx: &mut Context<'_>, conn: ConnId, left: ReadsLeft) {
         self.backlog.multi_read = None;
         self.backlog.commits_are_next = true;
         self.release_reserved(conn, left.reserved);
         let answer = multi_read_answer(left.results, left.size, left.broken);
-        self.answer_read(now, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer, effects);
+        self.answer_read(cx, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer);
     }
 
     /// Does the rest of the multiRead under way at once, as a transaction is applied now.
-    pub(crate) fn finish_multi_read(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn finish_multi_read(&mut self, cx: &mut Context<'_>) {
         let Some(conn) = self.conn_in_multi_read() else { return };
         let first = self.conns.get_mut(&conn).and_then(|state| state.fifo.pop_front());
         if let Some(Waiting::Reading(mut left)) = first {
             while !self.read_next(conn, &mut left) {}
-            self.answer_reads(now, conn, *left, effects);
+            self.answer_reads(cx, conn, *left);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::{
     access::Expanded,
+    context::Context,
     effect::{Effect, PeerMessage, PersistOp, Record},
     ensemble::{AfterPersist, local_sessions::may_have_ephemerals},
     identities::Identities,
@@ -11,7 +12,7 @@ use crate::{
     server::{Outstanding, Server},
     session::{Owner, Scope},
 };
-use alloc::{sync::Arc, vec::Vec};
+use alloc::sync::Arc;
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
@@ -70,15 +71,14 @@ impl Server {
     /// answered in its place, without a transaction.
     pub(crate) fn propose_request(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         session: SessionId,
         request: &ClientRequest<'_>,
-        effects: &mut Vec<Effect>,
     ) -> Option<Zxid> {
         let cxid = request.xid.0;
         if matches!(request.request, Request::CloseSession) {
-            return Some(self.propose_close(now, session, cxid, Some(conn), effects));
+            return Some(self.propose_close(cx, session, cxid, Some(conn)));
         }
         let zxid = self.next_zxid();
         let state = self.sessions.get(session);
@@ -86,18 +86,12 @@ impl Server {
         if state.is_some_and(|state| matches!(state.owner, Owner::Learner(_))) {
             // The client has moved to another server.
             let moved = Txn::Error(ErrorCode::SessionMoved.code());
-            return Some(self.append(now, session, cxid, moved, Some(conn), effects));
+            return Some(self.append(cx, session, cxid, moved, Some(conn)));
         }
         if let Request::Reconfig(change) = &request.request {
-            return Some(self.propose_reconfig(
-                now,
-                (session, cxid),
-                change,
-                Requester::Client(conn),
-                effects,
-            ));
+            return Some(self.propose_reconfig(cx, (session, cxid), change, Requester::Client(conn)));
         }
-        let mut preparer = self.preparer(zxid, now, session, Requester::Client(conn));
+        let mut preparer = self.preparer(zxid, cx.now, session, Requester::Client(conn));
         preparer.ephemerals = may_have_ephemerals(scope, &request.request);
         let prepared = preparer.prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
@@ -106,19 +100,18 @@ impl Server {
             Err(ErrorCode::MarshallingError) if !malformed_multi => return None,
             Err(error) => Txn::Error(error.code()),
         };
-        Some(self.append(now, session, cxid, txn, Some(conn), effects))
+        Some(self.append(cx, session, cxid, txn, Some(conn)))
     }
 
     /// Numbers and encodes a transaction that is in the pending changes already, and sends it to the disk and the
     /// followers. Returns its zxid.
     pub(crate) fn append(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         session: SessionId,
         cxid: i32,
         txn: Txn<'_>,
         conn: Option<ConnId>,
-        effects: &mut Vec<Effect>,
     ) -> Zxid {
         let proposals = self.proposals.as_mut().expect("only a server that leads proposes");
         let zxid = proposals.propose();
@@ -127,18 +120,18 @@ impl Server {
         // the digest for its list.
         let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));
         let digest = has_digest.then(|| TxnDigest { version: DIGEST_VERSION, tree: self.overlay.digest() });
-        let header = TxnHeader { session, cxid, zxid, time_ms: now.wall_ms, code: txn.code() };
+        let header = TxnHeader { session, cxid, zxid, time_ms: cx.now.wall_ms, code: txn.code() };
         self.scratch.clear();
         TxnRecord { header, txn, digest }.write(&mut self.scratch);
         let record = Record(Arc::from(&self.scratch[..]));
         let seq = self.gate.issue();
-        self.gate.hold(AfterPersist::OwnAck { search_id: self.search_id(), zxid, made_ms: now.wall_ms });
-        effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
-        self.tell_followers(now, zxid, || PeerMessage::Proposal(zxid, record.clone()), effects);
-        self.outstanding.push_back(Outstanding { zxid, record, made_ms: now.wall_ms, conn });
+        self.gate.hold(AfterPersist::OwnAck { search_id: self.search_id(), zxid, made_ms: cx.now.wall_ms });
+        cx.effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
+        self.tell_followers(cx, zxid, || PeerMessage::Proposal(zxid, record.clone()));
+        self.outstanding.push_back(Outstanding { zxid, record, made_ms: cx.now.wall_ms, conn });
         if planted::is(Bug::CommitOutOfTurn) {
             let me = self.config.server;
-            self.acknowledged(now, me, zxid, effects);
+            self.acknowledged(cx, me, zxid);
         }
         self.stats.proposals += 1;
         self.stats.last_proposal_bytes = self.scratch.len() as u64;

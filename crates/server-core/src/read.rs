@@ -3,8 +3,9 @@
 
 use crate::{
     access, auth,
+    context::Context,
     effect::{CloseReason, Effect},
-    input::{ClientRequest, ConnId, Mono, Now},
+    input::{ClientRequest, ConnId, Mono},
     multi_read::{self, ReadsLeft},
     server::{Phase, Server},
     watches::WatchesLeft,
@@ -64,38 +65,36 @@ impl Server {
     /// Serves a request that has nothing to wait for.
     pub(crate) fn serve(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         request: &ClientRequest<'_>,
         arrived: Mono,
-        effects: &mut Vec<Effect>,
     ) {
         match request.request {
-            Request::Unimplemented => return self.refuse_unknown(conn, request.xid, effects),
-            Request::CloseSession => return self.close_local(now, conn, request, arrived, effects),
+            Request::Unimplemented => return self.refuse_unknown(cx, conn, request.xid),
+            Request::CloseSession => return self.close_local(cx, conn, request, arrived),
             Request::SetWatches(_) => {
                 let asked = (request.xid, request.code(), arrived);
                 let all = (request.payload.into(), WatchesLeft::of(request.payload));
-                return self.set_watches(now, conn, asked, all, effects);
+                return self.set_watches(cx, conn, asked, all);
             }
             _ => {}
         }
         if let Some(reads) = ReadsLeft::of(request, arrived, 0) {
-            return self.read_many(now, conn, Box::new(reads), effects);
+            return self.read_many(cx, conn, Box::new(reads));
         }
         let answer = self.read(conn, &request.request);
         let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
-        self.answer_read(now, conn, (xid, request.code(), arrived), answer, effects);
+        self.answer_read(cx, conn, (xid, request.code(), arrived), answer);
     }
 
     /// Answers a read. Closes the connection if too many bytes were answered at once.
     pub(crate) fn answer_read(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         asked: (Xid, i32, Mono),
         answer: Answer,
-        effects: &mut Vec<Effect>,
     ) {
         // Most answers have no such bytes, and need no look-up of the connection.
         let size = answer.as_ref().map_or(0, Body::size);
@@ -103,20 +102,20 @@ impl Server {
             && let Some(state) = self.conns.get_mut(&conn)
         {
             if state.answered > ANSWERED_MAX {
-                return self.close(conn, CloseReason::Protocol, effects);
+                return self.close(cx, conn, CloseReason::Protocol);
             }
             state.answered += size;
         }
-        self.stats.read_latency_ms.add(now.mono.0.saturating_sub(asked.2.0));
-        self.reply(now, conn, asked, answer, effects);
+        self.stats.read_latency_ms.add(cx.now.mono.0.saturating_sub(asked.2.0));
+        self.reply(cx, conn, asked, answer);
     }
 
     /// An unknown operation. As in upstream, the answer has zxid -1, and the connection is closed.
-    fn refuse_unknown(&mut self, conn: ConnId, xid: Xid, effects: &mut Vec<Effect>) {
+    fn refuse_unknown(&mut self, cx: &mut Context<'_>, conn: ConnId, xid: Xid) {
         self.stats.packets_sent += 1;
         let reply = Reply { xid, zxid: None, result: Err(ErrorCode::Unimplemented) };
-        effects.push(Effect::Reply { conn, reply });
-        self.close(conn, CloseReason::Protocol, effects);
+        cx.effects.push(Effect::Reply { conn, reply });
+        self.close(cx, conn, CloseReason::Protocol);
     }
 
     fn read(&mut self, conn: ConnId, request: &Request<'_>) -> Answer {

@@ -1,7 +1,7 @@
 //! Deletes containers without children and TTL znodes whose time is over, a few at a time.
 
 use crate::{
-    effect::Effect,
+    context::Context,
     input::{Mono, Now},
     propose::Requester,
     server::Server,
@@ -55,35 +55,35 @@ impl Reaper {
 }
 
 impl Server {
-    pub(crate) fn reap(&mut self, now: Now, effects: &mut Vec<Effect>) {
-        if now.mono >= self.reaper.next_check {
-            self.reaper.next_check = Mono(now.mono.0 + self.config.reaper_interval_ms.max(1));
+    pub(crate) fn reap(&mut self, cx: &mut Context<'_>) {
+        if cx.now.mono >= self.reaper.next_check {
+            self.reaper.next_check = Mono(cx.now.mono.0 + self.config.reaper_interval_ms.max(1));
             if self.reaper.doomed.is_empty() && self.reaper.search.is_none() {
                 self.reaper.search = Some(SearchPosition { at_ttls: false, after: ArcStr::new() });
             }
         }
-        self.look_for_doomed(now);
+        self.look_for_doomed(cx.now);
         let pause_ms = 60_000 / u64::from(self.config.reaper_max_per_minute.max(1));
-        while now.mono >= self.reaper.next_delete
+        while cx.now.mono >= self.reaper.next_delete
             && let Some(path) = self.reaper.doomed.pop_front()
         {
-            self.reaper.next_delete = Mono(self.reaper.next_delete.0.max(now.mono.0) + pause_ms);
-            self.propose_reaping(now, &path, effects);
+            self.reaper.next_delete = Mono(self.reaper.next_delete.0.max(cx.now.mono.0) + pause_ms);
+            self.propose_reaping(cx, &path);
         }
     }
 
-    fn propose_reaping(&mut self, now: Now, path: &str, effects: &mut Vec<Effect>) {
+    fn propose_reaping(&mut self, cx: &mut Context<'_>, path: &str) {
         // Since the search, the znode may have been used again, or another znode may have its path. Upstream checks
         // only for children and ephemerals here, and would delete a persistent znode.
         let node = self.overlay.get(&self.tree, path);
-        if !node.is_some_and(|node| self.is_doomed(node.stat(), node.num_children, now)) {
+        if !node.is_some_and(|node| self.is_doomed(node.stat(), node.num_children, cx.now)) {
             return;
         }
         let session = SessionId::NONE;
         let zxid = self.next_zxid();
-        self.preparer(zxid, now, session, Requester::Server).note_deleted(path);
+        self.preparer(zxid, cx.now, session, Requester::Server).note_deleted(path);
         let txn = Txn::Delete { reaped: true, path: path.into() };
-        self.append(now, session, 0, txn, None, effects);
+        self.append(cx, session, 0, txn, None);
     }
 
     /// Goes on with the search until the work budget is spent.

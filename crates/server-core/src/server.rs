@@ -5,6 +5,7 @@ use crate::{
     access, auth,
     backlog::Backlog,
     config::CoreConfig,
+    context::Context,
     effect::{CloseReason, Effect, Record},
     ensemble::{AfterPersist, Ensemble, EnsembleConfig},
     fifo::{AnswerForm, Fifo, Waiting, WriteTxn},
@@ -219,46 +220,47 @@ impl Server {
 
     /// Takes one input, and appends the effects to carry out to `effects`.
     pub fn step(&mut self, now: Now, input: Input<'_>, effects: &mut Vec<Effect>) {
+        let cx = &mut Context { now, effects };
         self.work.begin();
         match input {
-            Input::Accepted { conn, peer } => self.accepted(now, conn, peer),
-            Input::Connect { conn, request, chance } => self.connect(now, conn, &request, chance, effects),
+            Input::Accepted { conn, peer } => self.accepted(cx.now, conn, peer),
+            Input::Connect { conn, request, chance } => self.connect(cx, conn, &request, chance),
             Input::Request { conn, request } => {
                 if let Some(state) = self.conns.get_mut(&conn) {
                     state.answered = 0;
                 }
-                self.request(now, conn, &request, effects);
+                self.request(cx, conn, &request);
             }
-            Input::Alive { conn } => self.sign_of_life(now, conn),
+            Input::Alive { conn } => self.sign_of_life(cx.now, conn),
             Input::Disconnected { conn } => self.disconnected(conn),
-            Input::Persisted(seq) => self.persisted(now, seq, effects),
+            Input::Persisted(seq) => self.persisted(cx, seq),
             Input::SnapshotDone => self.snapshots.done(),
             Input::Deadline => {
-                self.go_on(now, effects);
-                let has_paused = self.pause_detector.beat(now.mono);
-                self.run_ensemble_timers(now, effects);
-                self.expire_sessions(now, has_paused, effects);
+                self.go_on(cx);
+                let has_paused = self.pause_detector.beat(cx.now.mono);
+                self.run_ensemble_timers(cx);
+                self.expire_sessions(cx, has_paused);
                 if self.proposals.is_some() {
-                    self.reap(now, effects);
+                    self.reap(cx);
                 }
             }
-            Input::ExpireSession(session) => self.expire_session(now, session, effects),
-            Input::CloseConnection(conn) => self.close(conn, CloseReason::ClosedByOperator, effects),
-            Input::Vote { from, notification } => self.voted(now, from, &notification, effects),
-            Input::ElectionLink { peer, up } => self.election_link(now, peer, up, effects),
-            Input::LeaderLink { search_id, link } => self.leader_link(now, search_id, link, effects),
-            Input::ObserverCalls { link } => self.observer_calls(link, effects),
-            Input::LeaderUnreachable { search_id } => self.leader_unreachable(now, search_id, effects),
+            Input::ExpireSession(session) => self.expire_session(cx, session),
+            Input::CloseConnection(conn) => self.close(cx, conn, CloseReason::ClosedByOperator),
+            Input::Vote { from, notification } => self.voted(cx, from, &notification),
+            Input::ElectionLink { peer, up } => self.election_link(cx, peer, up),
+            Input::LeaderLink { search_id, link } => self.leader_link(cx, search_id, link),
+            Input::ObserverCalls { link } => self.observer_calls(cx, link),
+            Input::LeaderUnreachable { search_id } => self.leader_unreachable(cx, search_id),
             Input::LearnerFrom { link, place } => self.learner_from(link, place),
-            Input::Peer { link, packet } => self.peer(now, link, packet, effects),
-            Input::SnapBegins { link } => self.snap_begins(now, link),
-            Input::StreamMoves { link } => self.stream_moves(now, link),
-            Input::Snap { link, tree } => self.snap(now, link, *tree, effects),
-            Input::Reloaded { tree, .. } => self.reloaded(now, *tree, effects),
-            Input::LogRead { link, search_id, read } => self.log_read(link, search_id, read, effects),
-            Input::PeerGone { link } => self.peer_gone(now, link, effects),
+            Input::Peer { link, packet } => self.peer(cx, link, packet),
+            Input::SnapBegins { link } => self.snap_begins(cx.now, link),
+            Input::StreamMoves { link } => self.stream_moves(cx.now, link),
+            Input::Snap { link, tree } => self.snap(cx, link, *tree),
+            Input::Reloaded { tree, .. } => self.reloaded(cx, *tree),
+            Input::LogRead { link, search_id, read } => self.log_read(cx, link, search_id, read),
+            Input::PeerGone { link } => self.peer_gone(cx, link),
         }
-        self.end_full_epoch(now, effects);
+        self.end_full_epoch(cx);
     }
 
     /// The time at which the member next needs [`Input::Deadline`].
@@ -354,13 +356,7 @@ impl Server {
 
     /// Takes a request: auth is answered at once, a write is proposed or forwarded, and a read waits behind the
     /// connection's own writes, if there are any.
-    pub(crate) fn request(
-        &mut self,
-        now: Now,
-        conn: ConnId,
-        request: &ClientRequest<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn request(&mut self, cx: &mut Context<'_>, conn: ConnId, request: &ClientRequest<'_>) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         let session = match state.phase {
             Phase::Open { session } => session,
@@ -375,49 +371,48 @@ impl Server {
         self.stats.packets_received += 1;
         self.work.add(work::REQUEST + request.payload.len() / work::BYTES);
         if let Request::Auth { scheme, auth } = &request.request {
-            return self.authenticate(conn, request.xid, scheme.as_deref(), *auth, effects);
+            return self.authenticate(cx, conn, request.xid, scheme.as_deref(), *auth);
         }
         if matches!(request.request, Request::Malformed(Op::Auth | Op::Sasl)) {
             // Upstream reads these packets outside the pipeline, and gives the connection up.
-            return self.close(conn, CloseReason::Protocol, effects);
+            return self.close(cx, conn, CloseReason::Protocol);
         }
         if matches!(request.request, Request::Sasl(_)) {
             // No mechanism is configured: upstream answers with a null token, outside the order.
-            return self.reply_at_once(conn, request.xid, Ok(Body::Null), effects);
+            return self.reply_at_once(cx, conn, request.xid, Ok(Body::Null));
         }
         if !self.has_enforced_auth(conn) {
             let refused = Err(ErrorCode::SessionClosedRequireSaslAuth);
-            self.reply_at_once(conn, request.xid, refused, effects);
-            return self.close(conn, CloseReason::AuthFailed, effects);
+            self.reply_at_once(cx, conn, request.xid, refused);
+            return self.close(cx, conn, CloseReason::AuthFailed);
         }
         // A session that is unknown or ending gets no answer; its connection is closed with it.
-        if !self.sessions.touch(now.mono, session) {
+        if !self.sessions.touch(cx.now.mono, session) {
             return;
         }
         self.note_touch(session);
         self.stats.writes.to_prepare += u64::from(self.proposals.is_some());
-        self.enqueue(now, conn, session, request, effects);
+        self.enqueue(cx, conn, session, request);
     }
 
     fn enqueue(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         session: SessionId,
         request: &ClientRequest<'_>,
-        effects: &mut Vec<Effect>,
     ) {
         if self.pipeline() == Some(Pipeline::ReadOnly) && self.needs_quorum(session, request) {
-            let asked = (request.xid, request.code(), now.mono);
-            self.catch_up_with(now, conn, effects);
-            return self.reply(now, conn, asked, Err(ErrorCode::NotReadOnly), effects);
+            let asked = (request.xid, request.code(), cx.now.mono);
+            self.catch_up_with(cx, conn);
+            return self.reply(cx, conn, asked, Err(ErrorCode::NotReadOnly));
         }
-        let refused = self.upgrade_if_needed(now, conn, session, &request.request, effects);
+        let refused = self.upgrade_if_needed(cx, conn, session, &request.request);
         let form = match &request.request {
             _ if let Some(error) = refused => AnswerForm::Refused(error),
             Request::CloseSession if self.sessions.is_local(session) => {
                 self.set_phase(conn, Phase::Closing { session });
-                return self.enqueue_read(now, conn, request, effects);
+                return self.enqueue_read(cx, conn, request);
             }
             Request::Create(create) if create.op == Op::Create => AnswerForm::Path,
             Request::Create(_) => AnswerForm::PathStat,
@@ -429,17 +424,17 @@ impl Server {
             // upstream logs an error with a zxid that is taken already.
             Request::Malformed(Op::Multi) => AnswerForm::ByOutcome,
             Request::CloseSession => AnswerForm::Close,
-            _ => return self.enqueue_read(now, conn, request, effects),
+            _ => return self.enqueue_read(cx, conn, request),
         };
         let txn = match self.pipeline() {
             Some(Pipeline::Propose) => {
-                let Some(zxid) = self.propose_request(now, conn, session, request, effects) else {
-                    return self.enqueue_read(now, conn, request, effects);
+                let Some(zxid) = self.propose_request(cx, conn, session, request) else {
+                    return self.enqueue_read(cx, conn, request);
                 };
                 WriteTxn::Proposed(zxid)
             }
             Some(Pipeline::Forward(leader_link)) => {
-                self.forward(leader_link, conn, session, request, effects);
+                self.forward(cx, leader_link, conn, session, request);
                 self.forwarded_txn()
             }
             Some(Pipeline::ReadOnly) | None => return,
@@ -447,48 +442,45 @@ impl Server {
         if form == AnswerForm::Close {
             self.set_phase(conn, Phase::Closing { session });
         }
-        let (xid, code, arrived) = (request.xid, request.code(), now.mono);
+        let (xid, code, arrived) = (request.xid, request.code(), cx.now.mono);
         self.wait(conn, Waiting::Write { xid, txn, code, form, arrived });
     }
 
-    fn enqueue_read(
-        &mut self,
-        now: Now,
-        conn: ConnId,
-        request: &ClientRequest<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn enqueue_read(&mut self, cx: &mut Context<'_>, conn: ConnId, request: &ClientRequest<'_>) {
         let proposed = self.proposed();
         let overtakes = planted::is(Bug::ReadsOvertakeWrites);
         let idle = overtakes || self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
         match &request.request {
-            Request::Sync(_) if planted::is(Bug::SyncAtOnce) => {
-                self.serve(now, conn, request, now.mono, effects)
-            }
+            Request::Sync(_) if planted::is(Bug::SyncAtOnce) => self.serve(cx, conn, request, cx.now.mono),
             Request::Sync(path) if let Some(Pipeline::Forward(leader_link)) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
                 let after = UNANSWERED;
-                self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: now.mono });
+                self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: cx.now.mono });
                 self.syncs.push_back((after, SyncWaiter::Client(conn)));
                 let session =
                     self.conns.get(&conn).and_then(|state| state.session()).unwrap_or(SessionId::NONE);
-                self.forward(leader_link, conn, session, request, effects);
+                self.forward(cx, leader_link, conn, session, request);
             }
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
                 let path = path.as_deref().map(Box::from);
-                self.wait(conn, Waiting::Sync { xid: request.xid, after: proposed, path, arrived: now.mono });
+                self.wait(
+                    conn,
+                    Waiting::Sync { xid: request.xid, after: proposed, path, arrived: cx.now.mono },
+                );
                 self.syncs.push_back((proposed, SyncWaiter::Client(conn)));
             }
-            _ if idle => self.serve(now, conn, request, now.mono, effects),
+            _ if idle => self.serve(cx, conn, request, cx.now.mono),
             _ => {
                 let reserved = self.answer_size(conn, &request.request);
                 if let Some(state) = self.conns.get_mut(&conn) {
                     state.reserved += reserved;
                     self.reserved_by_all += reserved;
                 }
-                let waiting = match ReadsLeft::of(request, now.mono, reserved) {
+                let waiting = match ReadsLeft::of(request, cx.now.mono, reserved) {
                     Some(reads) => Waiting::Reading(Box::new(reads)),
-                    None => Waiting::Parked { payload: request.payload.into(), arrived: now.mono, reserved },
+                    None => {
+                        Waiting::Parked { payload: request.payload.into(), arrived: cx.now.mono, reserved }
+                    }
                 };
                 self.wait(conn, waiting);
             }
@@ -517,7 +509,7 @@ impl Server {
 
     /// Closes a connection after its answers so far are sent. Waiting requests are not answered: the watches are gone,
     /// so an answer could show a change before its event. The session lives on unless it was closed, too.
-    pub(crate) fn close(&mut self, conn: ConnId, reason: CloseReason, effects: &mut Vec<Effect>) {
+    pub(crate) fn close(&mut self, cx: &mut Context<'_>, conn: ConnId, reason: CloseReason) {
         self.forget_watches(conn);
         let Some(state) = self.conns.get_mut(&conn) else { return };
         if matches!(state.phase, Phase::Closed { .. }) {
@@ -529,7 +521,7 @@ impl Server {
         state.fifo.clear();
         self.reserved_by_all -= core::mem::take(&mut state.reserved);
         state.held.clear();
-        effects.push(Effect::Close { conn, reason });
+        cx.effects.push(Effect::Close { conn, reason });
     }
 
     fn forget_watches(&mut self, conn: ConnId) {
@@ -538,27 +530,27 @@ impl Server {
 
     fn authenticate(
         &mut self,
+        cx: &mut Context<'_>,
         conn: ConnId,
         xid: Xid,
         scheme: Option<&str>,
         auth: Option<&[u8]>,
-        effects: &mut Vec<Effect>,
     ) {
         let Some(state) = self.conns.get_mut(&conn) else { return };
         let Some(ids) = auth::authenticate(&self.config, state.peer.ip(), scheme, auth) else {
             self.stats.auth_failed += 1;
-            self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
-            return self.close(conn, CloseReason::AuthFailed, effects);
+            self.reply_at_once(cx, conn, xid, Err(ErrorCode::AuthFailed));
+            return self.close(cx, conn, CloseReason::AuthFailed);
         };
         for id in ids {
             state.ids.add(id);
         }
         // Identities go along with each forwarded request, and into each ACL that says `auth`.
         if state.ids.all().len() > IDS_MAX || state.ids.size() > IDS_SIZE_MAX {
-            self.reply_at_once(conn, xid, Err(ErrorCode::AuthFailed), effects);
-            return self.close(conn, CloseReason::AuthFailed, effects);
+            self.reply_at_once(cx, conn, xid, Err(ErrorCode::AuthFailed));
+            return self.close(cx, conn, CloseReason::AuthFailed);
         }
-        self.reply_at_once(conn, xid, Ok(Body::None), effects);
+        self.reply_at_once(cx, conn, xid, Ok(Body::None));
     }
 
     fn has_enforced_auth(&self, conn: ConnId) -> bool {
@@ -573,38 +565,37 @@ impl Server {
     /// Answers outside the order of the session, with zxid 0, as upstream does for auth and sasl.
     fn reply_at_once(
         &mut self,
+        cx: &mut Context<'_>,
         conn: ConnId,
         xid: Xid,
         result: Result<Body, ErrorCode>,
-        effects: &mut Vec<Effect>,
     ) {
         self.stats.packets_sent += 1;
         if let Some(state) = self.conns.get_mut(&conn) {
             state.stats.sent += 1;
         }
-        effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(Zxid::ZERO), result } });
+        cx.effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(Zxid::ZERO), result } });
     }
 
     /// Answers in the order of the session.
     pub(crate) fn reply(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         (xid, code, arrived): (Xid, i32, Mono),
         result: Result<Body, ErrorCode>,
-        effects: &mut Vec<Effect>,
     ) {
         // Not the last zxid of the tree: after a leader whose new epoch has no transactions a client would see the zxid
         // go back.
         let zxid = self.complete_through();
-        let latency = now.mono.0.saturating_sub(arrived.0);
+        let latency = cx.now.mono.0.saturating_sub(arrived.0);
         self.stats.packets_sent += 1;
         self.stats.latency_ms.add(latency);
         if let Some(state) = self.conns.get_mut(&conn) {
             state.stats.sent += 1;
-            state.stats.answered(now, (xid, code, arrived), zxid);
+            state.stats.answered(cx.now, (xid, code, arrived), zxid);
         }
-        effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
+        cx.effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
     }
 
     /// Checks whether a connection has one of these permissions; NOAUTH otherwise.

@@ -1,9 +1,10 @@
 //! Requests about watches: setWatches, addWatch, checkWatches, removeWatches.
 
 use crate::{
+    context::Context,
     effect::Effect,
     fifo::Waiting,
-    input::{ConnId, Mono, Now},
+    input::{ConnId, Mono},
     server::Server,
     work,
 };
@@ -90,21 +91,20 @@ impl Server {
     /// its watch is used up all the same. A missing znode is no secret: every answer shows it.
     pub(crate) fn set_watches(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         asked: (Xid, i32, Mono),
         (payload, mut left): (Cow<'_, [u8]>, WatchesLeft),
-        effects: &mut Vec<Effect>,
     ) {
         let lists = if asked.1 == Op::SetWatches2.code() { LISTS_OF_2 } else { LISTS };
         let lists = if planted::is(Bug::PersistentNotSetAgain) { LISTS } else { lists };
         while !self.work.is_spent() {
             let Some(watched) = left.next(&payload, lists) else {
-                self.stats.read_latency_ms.add(now.mono.0.saturating_sub(asked.2.0));
-                return self.reply(now, conn, asked, Ok(Body::None), effects);
+                self.stats.read_latency_ms.add(cx.now.mono.0.saturating_sub(asked.2.0));
+                return self.reply(cx, conn, asked, Ok(Body::None));
             };
             self.work.add(work::WATCH);
-            self.set_watch(conn, &watched, left.seen, effects);
+            self.set_watch(cx, conn, &watched, left.seen);
         }
         let (xid, code, arrived) = asked;
         let waiting = Waiting::Watching { xid, code, arrived, payload: payload.into(), left };
@@ -114,38 +114,31 @@ impl Server {
         self.leave_for_later(conn);
     }
 
-    fn set_watch(&mut self, conn: ConnId, watched: &WatchedPath<'_>, seen: i64, effects: &mut Vec<Effect>) {
+    fn set_watch(&mut self, cx: &mut Context<'_>, conn: ConnId, watched: &WatchedPath<'_>, seen: i64) {
         let lost = planted::is(Bug::WatchesLostOnReconnect);
         let seen = if lost { i64::MAX } else { seen };
         let (path, watcher) = (&*watched.path, conn.watcher());
         match (watched.list, self.tree.get(path)) {
-            (0 | 2, None) => self.catch_up(conn, EventType::NodeDeleted, path, &None, effects),
+            (0 | 2, None) => self.catch_up(cx, conn, EventType::NodeDeleted, path, &None),
             (0, Some(node)) if node.stat.mzxid.to_wire() > seen => {
                 let acl = self.tree.acl(node);
-                self.catch_up(conn, EventType::NodeDataChanged, path, &acl, effects);
+                self.catch_up(cx, conn, EventType::NodeDataChanged, path, &acl);
             }
             (1, Some(node)) => {
                 let acl = self.tree.acl(node);
-                self.catch_up(conn, EventType::NodeCreated, path, &acl, effects);
+                self.catch_up(cx, conn, EventType::NodeCreated, path, &acl);
             }
             (0, Some(_)) | (1, None) => self.watches.add_standard(WatchTarget::Data, path, watcher),
             (2, Some(node)) if node.stat.pzxid.to_wire() > seen => {
                 let acl = self.tree.acl(node);
-                self.catch_up(conn, EventType::NodeChildrenChanged, path, &acl, effects);
+                self.catch_up(cx, conn, EventType::NodeChildrenChanged, path, &acl);
             }
             (2, Some(_)) => self.watches.add_standard(WatchTarget::Children, path, watcher),
             (list, _) => self.watches.add_persistent(path, watcher, list > LISTS),
         }
     }
 
-    fn catch_up(
-        &mut self,
-        conn: ConnId,
-        kind: EventType,
-        path: &str,
-        acl: &AclRef,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn catch_up(&mut self, cx: &mut Context<'_>, conn: ConnId, kind: EventType, path: &str, acl: &AclRef) {
         if !self.may_read(conn, acl) {
             return;
         }
@@ -154,7 +147,7 @@ impl Server {
         if planted::is(Bug::MissedToldTwice) {
             conns.push(conn);
         }
-        effects.push(Effect::Notify { conns, zxid: None, kind, path: ArcStr::from(path) });
+        cx.effects.push(Effect::Notify { conns, zxid: None, kind, path: ArcStr::from(path) });
     }
 
     /// Adds a persistent watch. The path need not exist or be readable.

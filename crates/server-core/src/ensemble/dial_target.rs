@@ -5,6 +5,7 @@
 
 use super::{Ensemble, Role};
 use crate::{
+    context::Context,
     effect::{DialTarget, Effect},
     input::{Mono, Now},
     report::QuorumReport,
@@ -123,9 +124,9 @@ impl Ensemble {
 
 impl Server {
     /// A leader is elected: connects to it or to an observer master, perhaps after a wait.
-    pub(super) fn dial(&mut self, now: Now, leader: ServerId, effects: &mut Vec<Effect>) {
+    pub(super) fn dial(&mut self, cx: &mut Context<'_>, leader: ServerId) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        ensemble.role = Role::Dialling(now.mono);
+        ensemble.role = Role::Dialling(cx.now.mono);
         let (to, may_wait) = if ensemble.is_observer() {
             ensemble.next_master(leader)
         } else {
@@ -139,22 +140,22 @@ impl Server {
             (false, false) => 0,
         };
         if delay == 0 {
-            return effects.push(Effect::Dial { search_id: ensemble.search_id, to });
+            return cx.effects.push(Effect::Dial { search_id: ensemble.search_id, to });
         }
-        let until = now.mono.after(ensemble.master_retry.some_time(delay));
+        let until = cx.now.mono.after(ensemble.master_retry.some_time(delay));
         ensemble.master_retry.waiting = Some((until, AfterWait::Dial(to)));
     }
 
     /// Ends a wait that is over.
-    pub(super) fn end_master_wait(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn end_master_wait(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        let Some((_, then)) = ensemble.master_retry.waiting.filter(|(until, _)| *until <= now.mono) else {
+        let Some((_, then)) = ensemble.master_retry.waiting.filter(|(until, _)| *until <= cx.now.mono) else {
             return;
         };
         ensemble.master_retry.waiting = None;
         match then {
-            AfterWait::Elect => self.begin_election(now, effects),
-            AfterWait::Dial(to) => effects.push(Effect::Dial { search_id: ensemble.search_id, to }),
+            AfterWait::Elect => self.begin_election(cx),
+            AfterWait::Dial(to) => cx.effects.push(Effect::Dial { search_id: ensemble.search_id, to }),
         }
     }
 }

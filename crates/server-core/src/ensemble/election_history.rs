@@ -268,7 +268,7 @@ impl Server {
 mod tests {
     use super::super::ObserverOptions;
     use super::*;
-    use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp};
+    use crate::{CoreConfig, Effect, EnsembleConfig, Input, PersistOp, context::Context};
     use alloc::{format, string::String};
     use ostler_proto::{
         election::{NOTIFICATION_VERSION, Notification},
@@ -322,6 +322,10 @@ mod tests {
             }
         }
         ms
+    }
+
+    fn look_again(server: &mut Server, now: Now) {
+        server.look(&mut Context { now, effects: &mut Vec::new() }, SearchReason::CounterFull);
     }
 
     #[test]
@@ -381,7 +385,7 @@ mod tests {
             matches!(last, ElectionEvent::SentToOne { to: ServerId(4), state: PeerState::Leading, .. })
         };
         assert!(is_told(&server.elections().unwrap().searches[0]));
-        server.look(at(end + 2), SearchReason::CounterFull, &mut effects);
+        look_again(&mut server, at(end + 2));
         let searches = server.elections().unwrap().searches;
         assert!(is_told(&searches[0]), "also once the next has begun");
         assert!(!is_told(&searches[1]));
@@ -393,7 +397,7 @@ mod tests {
         let mut effects = Vec::new();
         server.step(at(0), Input::Deadline, &mut effects);
         for ms in 1..=100 {
-            server.look(at(ms), SearchReason::CounterFull, &mut effects);
+            look_again(&mut server, at(ms));
         }
         let searches = server.elections().unwrap().searches;
         assert_eq!(searches.len(), KEPT);

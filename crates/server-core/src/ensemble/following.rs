@@ -6,6 +6,7 @@ use super::{
     election_history::SearchReason, has_no_history, own_info, reconfig::is_reconfig,
 };
 use crate::{
+    context::Context,
     effect::{DialTarget, Effect, PeerMessage, PersistOp},
     input::Now,
     server::{Outstanding, Server},
@@ -29,12 +30,12 @@ use ostler_zab::{
 const LEADER_BEGINS_WITHIN_MS: u64 = 5_000;
 
 impl Server {
-    pub(crate) fn leader_link(&mut self, now: Now, search_id: u64, link: LinkId, effects: &mut Vec<Effect>) {
+    pub(crate) fn leader_link(&mut self, cx: &mut Context<'_>, search_id: u64, link: LinkId) {
         let durable = self.durable_state();
         let knows_secrets = !self.config.passwords.secrets.is_empty();
         let Some(ensemble) = &mut self.ensemble else { return };
         if ensemble.search_id != search_id || !matches!(ensemble.role, Role::Dialling(_)) {
-            return effects.push(Effect::HangUp(link));
+            return cx.effects.push(Effect::HangUp(link));
         }
         let learning = Learning::new(durable, ensemble.is_observer());
         let learning =
@@ -42,45 +43,46 @@ impl Server {
         ensemble.role = Role::Learning(Box::new(Learner {
             link,
             learning,
-            heard: now.mono,
-            promised: now.mono,
+            heard: cx.now.mono,
+            promised: cx.now.mono,
             suggested: None,
             master: None,
             abandoned: BTreeMap::new(),
         }));
-        ensemble.election_history.connected(now.mono);
-        effects
+        ensemble.election_history.connected(cx.now.mono);
+        cx.effects
             .push(Effect::ToPeer { link, message: PeerMessage::Packet(own_info(ensemble, knows_secrets)) });
     }
 
-    pub(crate) fn leader_unreachable(&mut self, now: Now, search_id: u64, effects: &mut Vec<Effect>) {
+    pub(crate) fn leader_unreachable(&mut self, cx: &mut Context<'_>, search_id: u64) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Dialling(since) = ensemble.role else { return };
         if ensemble.search_id != search_id {
             return;
         }
         if let Some(leader) = ensemble.leader_id.filter(|leader| ensemble.master == Some(*leader)) {
-            if ensemble.pending_learners.is_linked(leader) && now.mono < since.after(LEADER_BEGINS_WITHIN_MS)
+            if ensemble.pending_learners.is_linked(leader)
+                && cx.now.mono < since.after(LEADER_BEGINS_WITHIN_MS)
             {
-                return effects.push(Effect::Dial { search_id, to: DialTarget::Leader(leader) });
+                return cx.effects.push(Effect::Dial { search_id, to: DialTarget::Leader(leader) });
             }
-            ensemble.election.leader_unreachable(now.mono, leader);
+            ensemble.election.leader_unreachable(cx.now.mono, leader);
         }
-        self.look(now, SearchReason::LeaderUnreachable, effects);
+        self.look(cx, SearchReason::LeaderUnreachable);
     }
 
-    pub(super) fn tick_learning(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn tick_learning(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &self.ensemble else { return };
         let Role::Learning(learner) = &ensemble.role else { return };
         let timing = ensemble.config.timing;
         let patience = if learner.learning.is_following() { timing.sync } else { timing.init + timing.sync };
-        if learner.heard.after(patience) <= now.mono {
+        if learner.heard.after(patience) <= cx.now.mono {
             tracing::warn!(ms = patience, "the leader is silent");
-            self.look(now, SearchReason::LeaderSilent { ms: patience }, effects);
+            self.look(cx, SearchReason::LeaderSilent { ms: patience });
         }
     }
 
-    pub(super) fn leader_says(&mut self, now: Now, packet: Packet<'_>, effects: &mut Vec<Effect>) {
+    pub(super) fn leader_says(&mut self, cx: &mut Context<'_>, packet: Packet<'_>) {
         let designated = match &packet {
             Packet::CommitAndActivate { leader, .. } | Packet::InformAndActivate { leader, .. } => {
                 Some(*leader)
@@ -88,13 +90,13 @@ impl Server {
             _ => None,
         };
         if let Some(Role::Learning(learner)) = self.ensemble.as_mut().map(|ensemble| &mut ensemble.role) {
-            learner.heard = now.mono;
+            learner.heard = cx.now.mono;
             learner.suggested = designated;
         }
         let record = |bytes: &[u8]| Record(Arc::from(bytes));
         let said = match packet {
             Packet::LeaderInfo { epoch, .. } => FromLeader::LeaderInfo(epoch),
-            Packet::Diff(_) => return self.take_diff(now, effects),
+            Packet::Diff(_) => return self.take_diff(cx),
             Packet::Trunc(to) => FromLeader::Trunc(to),
             Packet::Proposal { zxid, record: bytes } => FromLeader::Proposal(zxid, record(&bytes)),
             Packet::Commit(zxid) | Packet::CommitAndActivate { zxid, .. } => FromLeader::Commit(zxid),
@@ -103,33 +105,33 @@ impl Server {
                 FromLeader::Inform(zxid, record(&bytes))
             }
             Packet::NewLeader { epoch, config } => {
-                self.heard_config(&config, effects);
+                self.heard_config(cx, &config);
                 self.tree.trust_digests_after(self.proposed());
                 FromLeader::NewLeader(epoch)
             }
             Packet::UpToDate => FromLeader::UpToDate,
             Packet::Ping { zxid, .. } => FromLeader::Ping(zxid),
-            Packet::Sync => return self.synced(now, effects),
+            Packet::Sync => return self.synced(cx),
             Packet::Revalidated { session, valid } => {
-                return self.heard_of_session(now, session, valid, effects);
+                return self.heard_of_session(cx, session, valid);
             }
-            Packet::SessionMoved(session) => return self.moved_away(session, effects),
+            Packet::SessionMoved(session) => return self.moved_away(cx, session),
             _ => {
                 tracing::warn!("the leader sent a packet that no leader sends");
-                return self.look(now, SearchReason::LeaderBroken, effects);
+                return self.look(cx, SearchReason::LeaderBroken);
             }
         };
         let search_id = self.search_id();
-        self.learn(now, said, effects);
+        self.learn(cx, said);
         // A leader that may not lead any more names the next one, and its followers leave it.
         let leader = self.ensemble.as_ref().and_then(|ensemble| ensemble.leader_id);
         if designated.is_some() && designated != leader && self.search_id() == search_id {
-            self.look_to(now, SearchReason::Reconfigured, designated, effects);
+            self.look_to(cx, SearchReason::Reconfigured, designated);
         }
     }
 
     /// The leader has answered whether a session lives. The answer is for the oldest waiting request.
-    fn heard_of_session(&mut self, now: Now, session: SessionId, valid: bool, effects: &mut Vec<Effect>) {
+    fn heard_of_session(&mut self, cx: &mut Context<'_>, session: SessionId, valid: bool) {
         let waiting = self.ensemble.as_mut().and_then(|ensemble| {
             let queue = ensemble.revalidating.get_mut(&session)?;
             let first = queue.pop_front();
@@ -140,16 +142,16 @@ impl Server {
         });
         match waiting {
             Some((RevalidationWaiter::Client(conn), timeout_ms)) => {
-                self.revalidated(now, conn, (session, timeout_ms), valid, effects);
+                self.revalidated(cx, conn, (session, timeout_ms), valid);
             }
             Some((RevalidationWaiter::Observer(link), timeout_ms)) => {
-                self.revalidated_at_observer(now, link, (session, timeout_ms), valid, effects);
+                self.revalidated_at_observer(cx, link, (session, timeout_ms), valid);
             }
             None => {}
         }
     }
 
-    fn learn(&mut self, now: Now, said: FromLeader, effects: &mut Vec<Effect>) {
+    fn learn(&mut self, cx: &mut Context<'_>, said: FromLeader) {
         let mut out = Vec::new();
         let Some(ensemble) = &mut self.ensemble else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
@@ -160,32 +162,32 @@ impl Server {
             learner.learning.heard(said, &mut out);
         }
         for output in out {
-            self.note_learning(now, &output);
+            self.note_learning(cx.now, &output);
             match output {
-                LearningOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
-                LearningOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
+                LearningOutput::SaveAccepted(epoch) => self.save_accepted(cx, epoch),
+                LearningOutput::SaveCurrent(epoch) => self.save_current(cx, epoch),
                 LearningOutput::AckEpoch { last, current } => {
-                    self.note_promise(now);
+                    self.note_promise(cx.now);
                     self.answer_leader(Packet::AckEpoch { last, current });
                 }
                 LearningOutput::Ack(zxid) => self.acknowledge_to_leader(zxid),
                 LearningOutput::Truncate(to) => {
-                    if !self.truncate(to, effects) {
+                    if !self.truncate(cx, to) {
                         tracing::warn!(%to, "the leader wants this server's log cut to a zxid that the log does not reach");
-                        return self.look(now, SearchReason::LeaderBroken, effects);
+                        return self.look(cx, SearchReason::LeaderBroken);
                     }
                 }
                 // The tree came with the packet.
                 LearningOutput::Install(_) => {}
                 LearningOutput::Append(zxid, record) => {
-                    if !self.log_proposal(now, zxid, record, effects) {
+                    if !self.log_proposal(cx, zxid, record) {
                         tracing::error!(%zxid, "the leader sent a proposal that does not decode");
-                        return self.look(now, SearchReason::LeaderBroken, effects);
+                        return self.look(cx, SearchReason::LeaderBroken);
                     }
                 }
-                LearningOutput::Commit(zxid) => self.commit_next(now, zxid, effects),
-                LearningOutput::Serve(epoch) => self.serve_clients(now, epoch, effects),
-                LearningOutput::Pong(zxid) => self.pong(zxid, effects),
+                LearningOutput::Commit(zxid) => self.commit_next(cx, zxid),
+                LearningOutput::Serve(epoch) => self.serve_clients(cx, epoch),
+                LearningOutput::Pong(zxid) => self.pong(cx, zxid),
                 LearningOutput::HangUp(HangUp::StaleEpoch { proposed, accepted }) => {
                     tracing::warn!(
                         proposed = proposed.0,
@@ -197,19 +199,15 @@ impl Server {
                     if let Some(ensemble) = &mut self.ensemble {
                         ensemble.promised_later_epoch = true;
                     }
-                    return self.look(
-                        now,
-                        SearchReason::Left(HangUp::StaleEpoch { proposed, accepted }),
-                        effects,
-                    );
+                    return self.look(cx, SearchReason::Left(HangUp::StaleEpoch { proposed, accepted }));
                 }
                 LearningOutput::HangUp(why) => {
                     tracing::warn!(?why, "this server leaves its leader");
-                    return self.look(now, SearchReason::Left(why), effects);
+                    return self.look(cx, SearchReason::Left(why));
                 }
             }
         }
-        self.answers_without_disk(now, effects);
+        self.answers_without_disk(cx);
     }
 
     fn note_promise(&mut self, now: Now) {
@@ -220,12 +218,12 @@ impl Server {
 
     /// Notes on disk that a history begins to come to a server that has none. If it restarts before the end, it must
     /// not count as one that only lags: it may have acknowledged transactions that it does not have yet.
-    fn mark_incomplete(&mut self, effects: &mut Vec<Effect>) {
+    fn mark_incomplete(&mut self, cx: &mut Context<'_>) {
         let durable = self.durable_state();
         let Some(ensemble) = &mut self.ensemble else { return };
         if has_no_history(durable) && !ensemble.config.may_start_empty && !ensemble.incomplete {
             ensemble.incomplete = true;
-            effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::MarkIncomplete });
+            cx.effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::MarkIncomplete });
         }
     }
 
@@ -242,60 +240,60 @@ impl Server {
     }
 
     /// Carries out the acts whose wait is over already.
-    fn answers_without_disk(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn answers_without_disk(&mut self, cx: &mut Context<'_>) {
         let search_id = self.search_id();
         while let Some(held) = self.gate.pop() {
             if let AfterPersist::Ensemble { search_id: of, act } = held
                 && of == search_id
             {
-                self.released(now, act, effects);
+                self.released(cx, act);
             }
         }
     }
 
-    fn log_proposal(&mut self, now: Now, zxid: Zxid, record: Record, effects: &mut Vec<Effect>) -> bool {
+    fn log_proposal(&mut self, cx: &mut Context<'_>, zxid: Zxid, record: Record) -> bool {
         let made_ms = match TxnRecord::read(&record.0) {
             Ok(read) if read.header.zxid == zxid => read.header.time_ms,
             _ => return false,
         };
-        self.mark_incomplete(effects);
+        self.mark_incomplete(cx);
         if is_reconfig(&record) {
-            self.heard_reconfig(&record, effects);
+            self.heard_reconfig(cx, &record);
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
         let serves = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.following().is_some());
         let observes = self.ensemble.as_ref().is_some_and(|ensemble| ensemble.is_observer());
         if serves && !observes {
             self.stats.writes.proposals_received += 1;
-            self.stats.writes.proposal_ms.add(now.since_wall(made_ms));
+            self.stats.writes.proposal_ms.add(cx.now.since_wall(made_ms));
         }
         if !planted::is(Bug::DiffNotLogged) || serves {
-            effects.push(Effect::Persist { seq: self.gate.issue(), op });
+            cx.effects.push(Effect::Persist { seq: self.gate.issue(), op });
         }
         self.outstanding.push_back(Outstanding { zxid, record, made_ms, conn: None });
         true
     }
 
-    fn commit_next(&mut self, now: Now, zxid: Zxid, effects: &mut Vec<Effect>) {
+    fn commit_next(&mut self, cx: &mut Context<'_>, zxid: Zxid) {
         let Some(proposal) = self.outstanding.pop_front() else { return };
         assert_eq!(proposal.zxid, zxid, "what is committed is what was logged first");
-        self.tell_commit(&proposal, effects);
-        self.commit(now, &proposal, effects);
+        self.tell_commit(cx, &proposal);
+        self.commit(cx, &proposal);
         self.remember(proposal);
-        self.catch_up_with_observers(now, effects);
+        self.catch_up_with_observers(cx);
     }
 
     /// With DIFF this server's log is the beginning of the leader's history, so all of it is committed.
-    fn take_diff(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    fn take_diff(&mut self, cx: &mut Context<'_>) {
         let search_id = self.search_id();
-        self.learn(now, FromLeader::Diff, effects);
+        self.learn(cx, FromLeader::Diff);
         if self.search_id() == search_id {
             self.apply_logged(Zxid(u64::MAX));
         }
     }
 
     /// Removes everything after `to`: it was never committed. Returns false if less than `to` would be left.
-    fn truncate(&mut self, to: Zxid, effects: &mut Vec<Effect>) -> bool {
+    fn truncate(&mut self, cx: &mut Context<'_>, to: Zxid) -> bool {
         if planted::is(Bug::TruncSkipped) {
             return true;
         }
@@ -311,13 +309,14 @@ impl Server {
             ensemble.reloading = reload.map(|_| Reload { to, look: false });
         }
         if !planted::is(Bug::TruncInMemoryOnly) || reload.is_some() {
-            effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::Truncate { to, reload } });
+            cx.effects
+                .push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::Truncate { to, reload } });
         }
         last >= to
     }
 
     /// A snapshot from an earlier leader may have later transactions than `to`. Then they are still in the tree.
-    pub(crate) fn reloaded(&mut self, now: Now, tree: Tree, effects: &mut Vec<Effect>) {
+    pub(crate) fn reloaded(&mut self, cx: &mut Context<'_>, tree: Tree) {
         let Some(reload) = self.ensemble.as_mut().and_then(|ensemble| ensemble.reloading.take()) else {
             return;
         };
@@ -326,14 +325,14 @@ impl Server {
             ensemble.wants_tree = last != reload.to;
         }
         self.replace_tree(tree);
-        self.heard_config_of_tree(effects);
+        self.heard_config_of_tree(cx);
         if reload.look || last != reload.to {
             tracing::info!(
                 %last,
                 to = %reload.to,
                 "the log was cut back, and the leader is left: it is lost, or has to send a whole tree"
             );
-            self.look(now, SearchReason::CutBack, effects);
+            self.look(cx, SearchReason::CutBack);
         }
     }
 
@@ -364,31 +363,31 @@ impl Server {
         }
     }
 
-    pub(crate) fn snap(&mut self, now: Now, link: LinkId, tree: Tree, effects: &mut Vec<Effect>) {
+    pub(crate) fn snap(&mut self, cx: &mut Context<'_>, link: LinkId, tree: Tree) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Learning(learner) = &mut ensemble.role else { return };
         if learner.link != link {
             return;
         }
-        learner.heard = now.mono;
-        self.mark_incomplete(effects);
+        learner.heard = cx.now.mono;
+        self.mark_incomplete(cx);
         let at = tree.last_processed();
         self.outstanding.clear();
         self.replace_tree(tree);
         // A Java leader sends its tree while it changes. The transactions that changed it come before NEWLEADER, so
         // digests before that do not match.
         self.tree.distrust_digests();
-        self.heard_config_of_tree(effects);
+        self.heard_config_of_tree(cx);
         let op = PersistOp::Install(Box::new(self.tree.freeze()));
         if planted::is(Bug::EpochBeforeSnapshot)
             && let Some(epoch) = self.ensemble.as_ref().map(|ensemble| ensemble.accepted)
         {
-            self.save_current(epoch, effects);
+            self.save_current(cx, epoch);
         }
         if !planted::is(Bug::SnapshotNotKept) {
-            effects.push(Effect::Persist { seq: self.gate.issue(), op });
+            cx.effects.push(Effect::Persist { seq: self.gate.issue(), op });
         }
-        self.learn(now, FromLeader::Snap(at), effects);
+        self.learn(cx, FromLeader::Snap(at));
     }
 
     fn replace_tree(&mut self, tree: Tree) {
@@ -400,12 +399,12 @@ impl Server {
         }
     }
 
-    fn serve_clients(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
-        self.restart_sessions(now);
-        self.service_begins(now);
+    fn serve_clients(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
+        self.restart_sessions(cx.now);
+        self.service_begins(cx.now);
         let Some(ensemble) = &mut self.ensemble else { return };
         if let Role::Learning(learner) = &ensemble.role {
-            let ms = now.mono.0.saturating_sub(learner.promised.0);
+            let ms = cx.now.mono.0.saturating_sub(learner.promised.0);
             let elections = &mut self.stats.elections;
             let of = if ensemble.is_observer() {
                 &mut elections.observer_sync_ms
@@ -422,10 +421,10 @@ impl Server {
         }
         let leader = ensemble.leader_id.map(|leader| leader.0);
         tracing::info!(leader, epoch = epoch.0, "following");
-        self.adopt_config(now, effects);
+        self.adopt_config(cx);
     }
 
-    fn pong(&mut self, zxid: Zxid, effects: &mut Vec<Effect>) {
+    fn pong(&mut self, cx: &mut Context<'_>, zxid: Zxid) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Learning(learner) = &ensemble.role else { return };
         let mut touched: Vec<_> = core::mem::take(&mut ensemble.touched).into_iter().collect();
@@ -433,6 +432,6 @@ impl Server {
             touched.clear();
         }
         let packet = Packet::Ping { zxid, touched: Some(touched) };
-        effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
+        cx.effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
     }
 }

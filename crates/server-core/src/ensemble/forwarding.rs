@@ -3,6 +3,7 @@
 
 use super::{RevalidationWaiter, Role};
 use crate::{
+    context::Context,
     effect::{CloseReason, Effect, PeerMessage},
     fifo::{Waiting, WriteTxn},
     identities::Identities,
@@ -37,30 +38,30 @@ impl Server {
     /// Sends a client's request on to the leader.
     pub(crate) fn forward(
         &mut self,
+        cx: &mut Context<'_>,
         leader_link: LinkId,
         conn: ConnId,
         session: SessionId,
         request: &ClientRequest<'_>,
-        effects: &mut Vec<Effect>,
     ) {
         let Ok((header, body)) = RequestHeader::read(request.payload) else { return };
-        self.forward_op(leader_link, conn, (session, header.xid.0, header.code), body, effects);
+        self.forward_op(cx, leader_link, conn, (session, header.xid.0, header.code), body);
     }
 
     pub(crate) fn forward_op(
         &mut self,
+        cx: &mut Context<'_>,
         leader_link: LinkId,
         conn: ConnId,
         (session, cxid, code): (SessionId, i32, i32),
         body: &[u8],
-        effects: &mut Vec<Effect>,
     ) {
         let ids = match self.conns.get(&conn) {
             Some(state) if code != Op::CreateSession.code() => state.ids.all().to_vec(),
             _ => Vec::new(),
         };
         let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
-        effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
+        cx.effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
     /// How the transaction of a write is recognised that is forwarded now.
@@ -141,11 +142,11 @@ impl Server {
     /// Asks the leader whether the session lives with which a client has come back.
     pub(crate) fn ask_leader(
         &mut self,
+        cx: &mut Context<'_>,
         leader_link: LinkId,
         conn: ConnId,
         session: SessionId,
         timeout_ms: i32,
-        effects: &mut Vec<Effect>,
     ) {
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble
@@ -158,7 +159,7 @@ impl Server {
             state.owner = Owner::Here;
         }
         let packet = Packet::Revalidate { session, timeout_ms };
-        effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
+        cx.effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
     /// At a learner: notes a session's sign of life for the leader's next heartbeat.
@@ -172,40 +173,27 @@ impl Server {
         }
     }
 
-    pub(super) fn asked_by_learner(
-        &mut self,
-        now: Now,
-        link: LinkId,
-        packet: Packet<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn asked_by_learner(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         // Nothing is answered before the epoch has begun, nor to a caller without the history, which may not be a
         // learner at all.
         if self.proposals.is_none() || !self.has_joined(link) {
             return;
         }
         match packet {
-            Packet::Ping { touched: Some(touched), .. } => self.touched_at_learner(now, &touched),
+            Packet::Ping { touched: Some(touched), .. } => self.touched_at_learner(cx.now, &touched),
             Packet::Revalidate { session, timeout_ms } => {
-                self.revalidate(now, link, session, timeout_ms, effects);
+                self.revalidate(cx, link, session, timeout_ms);
             }
             Packet::Request { session, cxid, code, body, ids } => {
                 let ids = Identities::new(ids);
                 let from = Forwarded { link, session, cxid, ids: &ids };
-                self.forwarded(now, &from, code, &body, effects);
+                self.forwarded(cx, &from, code, &body);
             }
             _ => {}
         }
     }
 
-    fn revalidate(
-        &mut self,
-        now: Now,
-        link: LinkId,
-        session: SessionId,
-        timeout_ms: i32,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn revalidate(&mut self, cx: &mut Context<'_>, link: LinkId, session: SessionId, timeout_ms: i32) {
         self.stats.syncs.revalidations += 1;
         // A local session of this server lives at no other server.
         let is_here = self.sessions.is_local(session);
@@ -216,7 +204,7 @@ impl Server {
         let valid = if planted::is(Bug::RevalidatedUntouched) {
             !is_here && self.sessions.get(session).is_some_and(|state| !state.closing)
         } else {
-            !is_here && self.sessions.touch(now.mono, session)
+            !is_here && self.sessions.touch(cx.now.mono, session)
         };
         let mut here = None;
         if valid && let Some(state) = self.sessions.get_mut(session) {
@@ -224,22 +212,16 @@ impl Server {
             here = state.conn.take();
         }
         if let Some(conn) = here {
-            self.close(conn, CloseReason::SessionMoved, effects);
+            self.close(cx, conn, CloseReason::SessionMoved);
         }
-        self.answer_in_time(link, session, valid, effects);
+        self.answer_in_time(cx, link, session, valid);
     }
 
     /// Answers a learner whether a session lives, after the session's outstanding writes have committed. A client that
     /// has come back to another server may number its requests from 1 again, as kazoo does, and that server recognises
     /// commits by these numbers. Answers keep the order of the questions: Java's observer masters drop an answer that
     /// is out of order.
-    fn answer_in_time(
-        &mut self,
-        learner: LinkId,
-        session: SessionId,
-        valid: bool,
-        effects: &mut Vec<Effect>,
-    ) {
+    fn answer_in_time(&mut self, cx: &mut Context<'_>, learner: LinkId, session: SessionId, valid: bool) {
         let mine = |waiting: &Outstanding| {
             TxnHeader::read(&mut Reader::new(&waiting.record.0)).is_ok_and(|header| header.session == session)
         };
@@ -251,66 +233,58 @@ impl Server {
             }
             _ => {
                 let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
-                effects.push(Effect::ToPeer { link: learner, message });
+                cx.effects.push(Effect::ToPeer { link: learner, message });
             }
         }
     }
 
-    fn forwarded(
-        &mut self,
-        now: Now,
-        from: &Forwarded<'_>,
-        code: i32,
-        body: &[u8],
-        effects: &mut Vec<Effect>,
-    ) {
+    fn forwarded(&mut self, cx: &mut Context<'_>, from: &Forwarded<'_>, code: i32, body: &[u8]) {
         let session = from.session;
         self.stats.writes.to_prepare += 1;
         match Request::read(code, body) {
             _ if code == Op::CreateSession.code() => {
                 let Ok(bytes) = <[u8; 4]>::try_from(body) else { return };
                 let timeout_ms = i32::from_be_bytes(bytes);
-                self.sessions.insert(now.mono, session, timeout_ms, None);
+                self.sessions.insert(cx.now.mono, session, timeout_ms, None);
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.owner = Owner::Learner(from.link);
                 }
-                self.append(now, session, from.cxid, Txn::CreateSession { timeout_ms }, None, effects);
+                self.append(cx, session, from.cxid, Txn::CreateSession { timeout_ms }, None);
             }
             Request::Sync(_) => {
-                self.sessions.touch(now.mono, session);
-                self.sync_for_learner(from.link, effects);
+                self.sessions.touch(cx.now.mono, session);
+                self.sync_for_learner(cx, from.link);
             }
             request => {
-                let ephemerals = self.check_writer(now, from.link, from.session);
-                self.propose_forwarded(now, from, &request, ephemerals, effects);
+                let ephemerals = self.check_writer(cx.now, from.link, from.session);
+                self.propose_forwarded(cx, from, &request, ephemerals);
             }
         }
     }
 
     /// Answers a sync once everything that was proposed before it has been sent.
-    fn sync_for_learner(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
+    fn sync_for_learner(&mut self, cx: &mut Context<'_>, link: LinkId) {
         match self.outstanding.back() {
             Some(last) => self.syncs.push_back((last.zxid, SyncWaiter::Learner(link))),
-            None => effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) }),
+            None => cx.effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(Packet::Sync) }),
         }
     }
 
     fn propose_forwarded(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         from: &Forwarded<'_>,
         request: &Request<'_>,
         ephemerals: Result<Ephemerals, ErrorCode>,
-        effects: &mut Vec<Effect>,
     ) {
         let (session, cxid) = (from.session, from.cxid);
         match (request, ephemerals) {
             (Request::CloseSession, Ok(Ephemerals::Allowed)) => {
-                self.propose_close(now, session, cxid, None, effects);
+                self.propose_close(cx, session, cxid, None);
                 return;
             }
             (Request::Reconfig(change), Ok(_)) => {
-                self.propose_reconfig(now, (session, cxid), change, Requester::Ids(from.ids), effects);
+                self.propose_reconfig(cx, (session, cxid), change, Requester::Ids(from.ids));
                 return;
             }
             _ => {}
@@ -321,13 +295,13 @@ impl Server {
             (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
             (_, Err(error)) if !forgiven(error) => Err(error),
             (_, ephemerals) => {
-                let mut preparer = self.preparer(zxid, now, session, Requester::Ids(from.ids));
+                let mut preparer = self.preparer(zxid, cx.now, session, Requester::Ids(from.ids));
                 preparer.ephemerals = ephemerals.unwrap_or(Ephemerals::Allowed);
                 preparer.prepare(request)
             }
         };
         let txn = prepared.unwrap_or_else(|error| Txn::Error(error.code()));
-        self.append(now, session, cxid, txn, None, effects);
+        self.append(cx, session, cxid, txn, None);
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     reconfig::{has_needed_config, is_reconfig},
 };
 use crate::{
+    context::Context,
     effect::{Effect, PeerMessage, PersistOp},
     input::{LogPart, Now},
     passwords::NewPasswords,
@@ -28,7 +29,7 @@ use ostler_zab::{
 };
 
 impl Server {
-    pub(super) fn begin_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn begin_leading(&mut self, cx: &mut Context<'_>) {
         // A leader's log is the history: everything in it counts as committed, and its followers get what they lack.
         if planted::is(Bug::TailDropped) {
             self.outstanding.clear();
@@ -38,71 +39,71 @@ impl Server {
         let Some(ensemble) = &mut self.ensemble else { return };
         let (electorate, timing) = (ensemble.electorate.clone(), ensemble.config.timing);
         let mut out = Vec::new();
-        let mut leading = Leading::new(now.mono, ensemble.me, durable, electorate, timing, &mut out);
+        let mut leading = Leading::new(cx.now.mono, ensemble.me, durable, electorate, timing, &mut out);
         leading.set_servers_with_data(ensemble.servers_with_data.clone());
         for PendingLearner { link, info, origin, config_version } in ensemble.pending_learners.take_early() {
             if has_needed_config(config_version, &ensemble.config, false) {
-                leading.heard_from(now.mono, link, origin, info, &mut out);
+                leading.heard_from(cx.now.mono, link, origin, info, &mut out);
             } else {
-                effects.push(Effect::HangUp(link));
+                cx.effects.push(Effect::HangUp(link));
             }
         }
         ensemble.role = Role::Leading(Box::new(leading));
-        self.lead(now, out, effects);
+        self.lead(cx, out);
     }
 
-    pub(super) fn tick_leading(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn tick_leading(&mut self, cx: &mut Context<'_>) {
         let mut out = Vec::new();
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Leading(leading) = &mut ensemble.role else { return };
-        leading.tick(now.mono, &mut out);
-        self.send_trees_for_logs(now, effects);
-        self.ping_learners(effects);
-        self.lead(now, out, effects);
+        leading.tick(cx.now.mono, &mut out);
+        self.send_trees_for_logs(cx);
+        self.ping_learners(cx);
+        self.lead(cx, out);
     }
 
     /// While the log is read for a learner, it gets no packet: the first one has to be DIFF, TRUNC or SNAP. If the log
     /// takes too long, it gets a whole tree, before its own timeout.
-    pub(super) fn send_trees_for_logs(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn send_trees_for_logs(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        let is_due = |_: &LinkId, of: &mut Delayed| of.tree_at.is_some_and(|due| due <= now.mono);
+        let is_due = |_: &LinkId, of: &mut Delayed| of.tree_at.is_some_and(|due| due <= cx.now.mono);
         for (link, delayed) in ensemble.delayed.extract_if(.., is_due).collect::<Vec<_>>() {
             tracing::warn!(
                 link = link.0,
                 "reading the log for a learner takes too long: it gets a whole tree instead"
             );
-            self.stream_moves(now, link);
-            self.snapshot_late(link, delayed.then, effects);
+            self.stream_moves(cx.now, link);
+            self.snapshot_late(cx, link, delayed.then);
         }
     }
 
-    pub(super) fn ping_learners(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn ping_learners(&mut self, cx: &mut Context<'_>) {
         let zxid = self.proposed();
         let Some(ensemble) = &self.ensemble else { return };
         let Some(learners) = ensemble.learners() else { return };
         // The first packet after the epoch has to be DIFF, TRUNC or SNAP, which may have to wait for the log.
         for (link, _) in learners.forwarding().filter(|(link, _)| !ensemble.delayed.contains_key(link)) {
             let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
-            effects.push(Effect::ToPeer { link, message });
+            cx.effects.push(Effect::ToPeer { link, message });
         }
     }
 
-    pub(super) fn lead(&mut self, now: Now, outputs: Vec<LeadingOutput>, effects: &mut Vec<Effect>) {
+    pub(super) fn lead(&mut self, cx: &mut Context<'_>, outputs: Vec<LeadingOutput>) {
         let send = |link, packet| Effect::ToPeer { link, message: PeerMessage::Packet(packet) };
         for output in outputs {
-            self.note_leading(now, &output);
+            self.note_leading(cx.now, &output);
             match output {
-                LeadingOutput::SaveAccepted(epoch) => self.save_accepted(epoch, effects),
-                LeadingOutput::SaveCurrent(epoch) => self.save_current(epoch, effects),
+                LeadingOutput::SaveAccepted(epoch) => self.save_accepted(cx, epoch),
+                LeadingOutput::SaveCurrent(epoch) => self.save_current(cx, epoch),
                 LeadingOutput::LeaderInfo { link, epoch } => {
-                    effects.push(send(link, Packet::LeaderInfo { epoch, protocol: PROTOCOL_VERSION }));
+                    cx.effects.push(send(link, Packet::LeaderInfo { epoch, protocol: PROTOCOL_VERSION }));
                 }
-                LeadingOutput::Synchronise { link, last } => self.synchronise(now, link, last, effects),
-                LeadingOutput::Established(epoch) => self.begin_epoch(now, epoch, effects),
+                LeadingOutput::Synchronise { link, last } => self.synchronise(cx, link, last),
+                LeadingOutput::Established(epoch) => self.begin_epoch(cx, epoch),
                 LeadingOutput::UpToDate(link) => {
                     self.sync_ends(link);
                     self.note_joined(link);
-                    effects.push(send(link, Packet::UpToDate));
+                    cx.effects.push(send(link, Packet::UpToDate));
                 }
                 LeadingOutput::Acknowledged { from, zxid } => {
                     if zxid > self.proposed() {
@@ -112,7 +113,7 @@ impl Server {
                         if let Some(ensemble) = &mut self.ensemble {
                             ensemble.servers_with_data.insert(from);
                         }
-                        self.acknowledged(now, from, zxid, effects);
+                        self.acknowledged(cx, from, zxid);
                     }
                 }
                 LeadingOutput::DataLost(server) => tracing::warn!(
@@ -125,69 +126,71 @@ impl Server {
                 LeadingOutput::Refuse { link, server, why } => {
                     let server = server.map(|server| server.0);
                     tracing::warn!(server, link = link.0, reason = %why, "a learner was refused");
-                    effects.push(Effect::HangUp(link));
+                    cx.effects.push(Effect::HangUp(link));
                 }
                 LeadingOutput::StepDown(why) => {
                     tracing::warn!(?why, "this server stops leading");
-                    return self.look(now, SearchReason::SteppedDown(why), effects);
+                    return self.look(cx, SearchReason::SteppedDown(why));
                 }
             }
         }
     }
 
-    pub(super) fn save_accepted(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
+    pub(super) fn save_accepted(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let search_id = self.search_id();
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.accepted = epoch;
         }
-        effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveAccepted(epoch) });
+        cx.effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveAccepted(epoch) });
         self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::AcceptedSaved });
     }
 
-    pub(super) fn save_current(&mut self, epoch: Epoch, effects: &mut Vec<Effect>) {
+    pub(super) fn save_current(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let search_id = self.search_id();
         if let Some(ensemble) = &mut self.ensemble {
             ensemble.current = epoch;
             ensemble.incomplete = false;
         }
-        effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveCurrent(epoch) });
+        cx.effects.push(Effect::Persist { seq: self.gate.issue(), op: PersistOp::SaveCurrent(epoch) });
         self.gate.hold(AfterPersist::Ensemble { search_id, act: EnsembleAct::CurrentSaved });
     }
 
     /// Carries out an act whose wait for the disk is over.
-    pub(crate) fn released(&mut self, now: Now, act: EnsembleAct, effects: &mut Vec<Effect>) {
+    pub(crate) fn released(&mut self, cx: &mut Context<'_>, act: EnsembleAct) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let mut out = Vec::new();
         match (act, &mut ensemble.role) {
             (EnsembleAct::AcceptedSaved, Role::Leading(leading)) => {
-                leading.accepted_saved(now.mono, &mut out)
+                leading.accepted_saved(cx.now.mono, &mut out)
             }
-            (EnsembleAct::CurrentSaved, Role::Leading(leading)) => leading.current_saved(now.mono, &mut out),
+            (EnsembleAct::CurrentSaved, Role::Leading(leading)) => {
+                leading.current_saved(cx.now.mono, &mut out)
+            }
             (EnsembleAct::Send(packet), Role::Learning(learner)) => {
-                effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
+                cx.effects.push(Effect::ToPeer { link: learner.link, message: PeerMessage::Packet(packet) });
             }
             (EnsembleAct::Acknowledge { zxid, made_ms }, Role::Learning(learner)) => {
                 if let Some(made_ms) = made_ms {
-                    self.stats.writes.own_ack_ms.add(now.since_wall(made_ms));
+                    self.stats.writes.own_ack_ms.add(cx.now.since_wall(made_ms));
                 }
                 let message = PeerMessage::Packet(Packet::Ack(zxid));
-                effects.push(Effect::ToPeer { link: learner.link, message });
+                cx.effects.push(Effect::ToPeer { link: learner.link, message });
             }
             _ => {}
         }
-        self.lead(now, out, effects);
+        self.lead(cx, out);
     }
 
-    fn begin_epoch(&mut self, now: Now, epoch: Epoch, effects: &mut Vec<Effect>) {
+    fn begin_epoch(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let first = Zxid::new(epoch, 0);
-        let unserved_ms = self.service_begins(now);
+        let unserved_ms = self.service_begins(cx.now);
         self.stats.elections.leader_unavailable_ms.add(unserved_ms);
         self.tree.begin_epoch(first);
         self.overlay = Overlay::new(&self.tree);
-        self.restart_sessions(now);
+        self.restart_sessions(cx.now);
         if planted::is(Bug::NewLeaderExpiresEarly) {
             for (id, timeout_ms) in self.tree.sessions() {
-                self.sessions.insert(now.mono, id, timeout_ms / 2, None);
+                self.sessions.insert(cx.now.mono, id, timeout_ms / 2, None);
             }
         }
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -195,23 +198,17 @@ impl Server {
         self.proposals = Some(Proposals::new(ensemble.electorate.clone(), first));
         tracing::info!(epoch = epoch.0, "leading");
         self.number_first_config();
-        self.adopt_config(now, effects);
+        self.adopt_config(cx);
     }
 
-    pub(super) fn learner_says(
-        &mut self,
-        now: Now,
-        link: LinkId,
-        packet: Packet<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn learner_says(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let Some(ensemble) = &self.ensemble else { return };
         let said = peer_says(&packet, ensemble.config.membership.version);
         let established = ensemble.learners().is_some_and(Leading::is_established);
         let lacks = match &packet {
             Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. } => {
                 if !self.judges_passwords(info) && established {
-                    return effects.push(Effect::HangUp(link));
+                    return cx.effects.push(Effect::HangUp(link));
                 }
                 !has_needed_config(info.config_version, &ensemble.config, established)
             }
@@ -224,7 +221,7 @@ impl Server {
                 lacks,
                 "a learner was refused: it did not send its id, or lacks a change of the configuration"
             );
-            return effects.push(Effect::HangUp(link));
+            return cx.effects.push(Effect::HangUp(link));
         };
         let mut out = Vec::new();
         if let Some(ensemble) = &mut self.ensemble {
@@ -233,11 +230,11 @@ impl Server {
             }
             let origin = ensemble.origin(link, said);
             if let Some(leading) = ensemble.leading() {
-                leading.heard_from(now.mono, link, origin, said, &mut out);
+                leading.heard_from(cx.now.mono, link, origin, said, &mut out);
             }
         }
-        self.lead(now, out, effects);
-        self.asked_by_learner(now, link, packet, effects);
+        self.lead(cx, out);
+        self.asked_by_learner(cx, link, packet);
     }
 
     /// Whether a learner can check the passwords of this server's sessions. One that cannot would tell clients that
@@ -260,7 +257,7 @@ impl Server {
 
     /// Sends a learner the history that it lacks: from memory, from the log on disk, or as a whole tree. Later
     /// proposals follow by themselves.
-    pub(super) fn synchronise(&mut self, now: Now, link: LinkId, peer: Zxid, effects: &mut Vec<Effect>) {
+    pub(super) fn synchronise(&mut self, cx: &mut Context<'_>, link: LinkId, peer: Zxid) {
         if self.delay_for_commits(link, peer) {
             return;
         }
@@ -275,22 +272,22 @@ impl Server {
         // The log itself does not show whether transactions are missing between two epochs.
         if planned == SyncPlan::AskLog && peer >= ensemble.log_from {
             let through = history.last();
-            let tree_at = Some(now.mono.after(ensemble.config.timing.init / 2));
+            let tree_at = Some(cx.now.mono.after(ensemble.config.timing.init / 2));
             ensemble.delayed.insert(link, Delayed { peer, then: Vec::new(), tree_at });
-            effects.push(Effect::ReadLog { search_id: ensemble.search_id, link, after: peer, through });
+            cx.effects.push(Effect::ReadLog { search_id: ensemble.search_id, link, after: peer, through });
         } else {
-            self.send_plan(link, planned, None, effects);
+            self.send_plan(cx, link, planned, None);
         }
-        self.finish_sync(link, effects);
+        self.finish_sync(cx, link);
     }
 
     /// The log on disk was read for a learner; `None` if the learner has to get a tree.
     pub(crate) fn log_read(
         &mut self,
+        cx: &mut Context<'_>,
         link: LinkId,
         search_id: u64,
         read: Option<LogPart>,
-        effects: &mut Vec<Effect>,
     ) {
         let applied = self.tree.last_processed();
         let Some(ensemble) = &mut self.ensemble else { return };
@@ -306,20 +303,20 @@ impl Server {
                 let planned = plan_from_log(delayed.peer, reach, part.before, next);
                 // A tree of this moment may have some of the waiting transactions already.
                 if planned == SyncPlan::Snap {
-                    return self.snapshot_late(link, delayed.then, effects);
+                    return self.snapshot_late(cx, link, delayed.then);
                 }
-                self.send_plan(link, planned, Some(&part.records), effects);
-                effects.extend(delayed.then.into_iter().map(|message| Effect::ToPeer { link, message }));
+                self.send_plan(cx, link, planned, Some(&part.records));
+                cx.effects.extend(delayed.then.into_iter().map(|message| Effect::ToPeer { link, message }));
             }
-            None => self.snapshot_late(link, delayed.then, effects),
+            None => self.snapshot_late(cx, link, delayed.then),
         }
     }
 
     /// Sends a tree of this moment. It has everything that was committed while the log was read, reconfigurations
     /// included. So of the waiting packets only NEWLEADER, with the configuration of this moment, and those about
     /// uncommitted transactions follow.
-    fn snapshot_late(&mut self, link: LinkId, then: Vec<PeerMessage>, effects: &mut Vec<Effect>) {
-        self.send_plan(link, SyncPlan::Snap, None, effects);
+    fn snapshot_late(&mut self, cx: &mut Context<'_>, link: LinkId, then: Vec<PeerMessage>) {
+        self.send_plan(cx, link, SyncPlan::Snap, None);
         let Some(ensemble) = &self.ensemble else { return };
         let established = ensemble.learners().is_some_and(Leading::is_established);
         let config = Self::config_to_follow(&ensemble.config, established);
@@ -337,16 +334,16 @@ impl Server {
             if let PeerMessage::Packet(Packet::NewLeader { config: of_then, .. }) = &mut message {
                 *of_then = config.clone().into();
             }
-            effects.push(Effect::ToPeer { link, message });
+            cx.effects.push(Effect::ToPeer { link, message });
         }
     }
 
     fn send_plan(
         &mut self,
+        cx: &mut Context<'_>,
         link: LinkId,
         planned: SyncPlan,
         from_log: Option<&[(Zxid, Record)]>,
-        effects: &mut Vec<Effect>,
     ) {
         let send = |message| Effect::ToPeer { link, message };
         tracing::info!(?link, plan = ?planned, "synchronising a learner");
@@ -361,7 +358,7 @@ impl Server {
         {
             proposals.cut_back(server, kept.unwrap_or(Zxid::ZERO));
         }
-        effects.push(send(match planned {
+        cx.effects.push(send(match planned {
             SyncPlan::Diff { through, .. } => PeerMessage::Packet(Packet::Diff(through)),
             SyncPlan::Trunc { to } => PeerMessage::Packet(Packet::Trunc(to)),
             SyncPlan::Snap | SyncPlan::AskLog => PeerMessage::Snapshot(Box::new(self.tree.freeze())),
@@ -373,7 +370,7 @@ impl Server {
         let read = from_log.into_iter().flatten().filter(|(zxid, _)| *zxid > from);
         let records: Vec<(Zxid, Record)> = read.chain(in_memory.into_iter().flatten()).cloned().collect();
         if !records.is_empty() {
-            effects.push(send(PeerMessage::History(records)));
+            cx.effects.push(send(PeerMessage::History(records)));
         }
     }
 
@@ -407,7 +404,7 @@ impl Server {
     }
 
     /// Sends the outstanding proposals, then NEWLEADER.
-    fn finish_sync(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
+    fn finish_sync(&mut self, cx: &mut Context<'_>, link: LinkId) {
         self.number_first_config();
         let Some(ensemble) = &mut self.ensemble else { return };
         let Some(learners) = ensemble.learners() else { return };
@@ -421,31 +418,30 @@ impl Server {
         messages.push(PeerMessage::Packet(Packet::NewLeader { epoch, config }));
         match ensemble.delayed.get_mut(&link) {
             Some(delayed) => delayed.then.append(&mut messages),
-            None => effects.extend(messages.into_iter().map(|message| Effect::ToPeer { link, message })),
+            None => cx.effects.extend(messages.into_iter().map(|message| Effect::ToPeer { link, message })),
         }
     }
 
     /// Sends a proposal to all followers.
     pub(crate) fn tell_followers(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         zxid: Zxid,
         message: impl Fn() -> PeerMessage,
-        effects: &mut Vec<Effect>,
     ) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let Role::Leading(leading) = &mut ensemble.role else { return };
-        leading.proposed(now.mono, zxid);
+        leading.proposed(cx.now.mono, zxid);
         for (link, _) in leading.forwarding().filter(|(_, observer)| !observer) {
             match ensemble.delayed.get_mut(&link) {
                 Some(delayed) => delayed.then.push(message()),
-                None => effects.push(Effect::ToPeer { link, message: message() }),
+                None => cx.effects.push(Effect::ToPeer { link, message: message() }),
             }
         }
     }
 
     /// Sends a commit to all learners.
-    pub(crate) fn tell_commit(&mut self, proposal: &Outstanding, effects: &mut Vec<Effect>) {
+    pub(crate) fn tell_commit(&mut self, cx: &mut Context<'_>, proposal: &Outstanding) {
         let Some(ensemble) = &self.ensemble else { return };
         let leader = || ensemble.suggested_leader().unwrap_or_else(|| self.designated_leader());
         let activate = is_reconfig(&proposal.record).then(leader);
@@ -465,7 +461,7 @@ impl Server {
             };
             match ensemble.delayed.get_mut(&link) {
                 Some(delayed) => delayed.then.push(message),
-                None => effects.push(Effect::ToPeer { link, message }),
+                None => cx.effects.push(Effect::ToPeer { link, message }),
             }
         }
     }

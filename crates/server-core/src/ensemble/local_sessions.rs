@@ -7,14 +7,15 @@
 //! session that has ended; here it is refused.
 
 use crate::{
-    effect::{CloseReason, Effect},
+    context::Context,
+    effect::CloseReason,
     fifo::{AnswerForm, Waiting},
     input::{ClientRequest, ConnId, Mono, Now},
     prepare::{Ephemerals, Mode},
     server::{Pipeline, Server},
     session::{Owner, Scope},
 };
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::collections::VecDeque;
 use hashbrown::HashSet;
 use ostler_proto::{
     error::ErrorCode,
@@ -76,17 +77,16 @@ impl Server {
     /// error if that is not allowed, at a learner.
     pub(crate) fn upgrade_if_needed(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         session: SessionId,
         request: &Request<'_>,
-        effects: &mut Vec<Effect>,
     ) -> Option<ErrorCode> {
         if !asks_for_ephemeral(request) || !self.sessions.is_local(session) {
             return None;
         }
         if self.local_sessions() == LocalSessions::Upgradeable {
-            self.upgrade(now, conn, session, effects);
+            self.upgrade(cx, conn, session);
             return None;
         }
         // For a multi the leader answers each of its operations, as in upstream.
@@ -94,19 +94,19 @@ impl Server {
         single.then_some(ErrorCode::EphemeralOnLocalSession)
     }
 
-    fn upgrade(&mut self, now: Now, conn: ConnId, session: SessionId, effects: &mut Vec<Effect>) {
+    fn upgrade(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId) {
         let Some(timeout_ms) = self.sessions.make_global(session) else { return };
         tracing::debug!(%session, "a local session becomes global");
         let Some(Pipeline::Forward(leader_link)) = self.pipeline() else {
-            self.append(now, session, 0, Txn::CreateSession { timeout_ms }, None, effects);
+            self.append(cx, session, 0, Txn::CreateSession { timeout_ms }, None);
             return;
         };
         let code = Op::CreateSession.code();
-        self.forward_op(leader_link, conn, (session, 0, code), &timeout_ms.to_be_bytes(), effects);
+        self.forward_op(cx, leader_link, conn, (session, 0, code), &timeout_ms.to_be_bytes());
         self.note_touch(session);
         let form = AnswerForm::Upgraded;
         let txn = self.forwarded_txn();
-        let waiting = Waiting::Write { xid: Xid(0), txn, code, form, arrived: now.mono };
+        let waiting = Waiting::Write { xid: Xid(0), txn, code, form, arrived: cx.now.mono };
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(waiting);
         }
@@ -162,31 +162,30 @@ impl Server {
     /// A client closes its local session.
     pub(crate) fn close_local(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         conn: ConnId,
         request: &ClientRequest<'_>,
         arrived: Mono,
-        effects: &mut Vec<Effect>,
     ) {
-        self.reply(now, conn, (request.xid, request.code(), arrived), Ok(Body::None), effects);
+        self.reply(cx, conn, (request.xid, request.code(), arrived), Ok(Body::None));
         if let Some(session) = self.conns.get(&conn).and_then(|state| state.session()) {
             self.sessions.remove(session);
         }
-        self.close(conn, CloseReason::ClosedByClient, effects);
+        self.close(cx, conn, CloseReason::ClosedByClient);
     }
 
-    pub(crate) fn expire_local_sessions(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(crate) fn expire_local_sessions(&mut self, cx: &mut Context<'_>) {
         while !self.work.is_spent()
-            && let Some(session) = self.sessions.expire_next(now.mono, Scope::Local)
+            && let Some(session) = self.sessions.expire_next(cx.now.mono, Scope::Local)
         {
-            self.expire_local(session, effects);
+            self.expire_local(cx, session);
         }
     }
 
-    pub(crate) fn expire_local(&mut self, session: SessionId, effects: &mut Vec<Effect>) {
+    pub(crate) fn expire_local(&mut self, cx: &mut Context<'_>, session: SessionId) {
         self.stats.stale_sessions_expired += 1;
         if let Some(conn) = self.sessions.remove(session).and_then(|state| state.conn) {
-            self.close(conn, CloseReason::SessionExpired, effects);
+            self.close(cx, conn, CloseReason::SessionExpired);
         }
     }
 }

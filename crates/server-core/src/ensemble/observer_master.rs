@@ -5,6 +5,7 @@
 
 use super::{Delayed, Ensemble, RevalidationWaiter, Role, peer_says};
 use crate::{
+    context::Context,
     effect::{CloseReason, Effect, PeerMessage},
     input::{Mono, Now},
     server::{Server, SyncWaiter},
@@ -67,45 +68,39 @@ struct Forwarded<'a> {
 
 impl Server {
     /// An observer has connected. Its connection is closed if this server is not a serving observer master.
-    pub(crate) fn observer_calls(&mut self, link: LinkId, effects: &mut Vec<Effect>) {
+    pub(crate) fn observer_calls(&mut self, cx: &mut Context<'_>, link: LinkId) {
         match self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
             Some(master) => drop(master.links.insert(link)),
-            None => effects.push(Effect::HangUp(link)),
+            None => cx.effects.push(Effect::HangUp(link)),
         }
     }
 
-    pub(super) fn observer_says(
-        &mut self,
-        now: Now,
-        link: LinkId,
-        packet: Packet<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn observer_says(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let version = self.ensemble.as_ref().map_or(0, |ensemble| ensemble.config.membership.version);
         let said = peer_says(&packet, version).filter(|_| !matches!(packet, Packet::FollowerInfo { .. }));
         let Some(said) = said else {
             tracing::warn!(link = link.0, "a learner was refused: only observers can follow a follower");
-            return effects.push(Effect::HangUp(link));
+            return cx.effects.push(Effect::HangUp(link));
         };
         if let Packet::ObserverInfo { info, .. } = &packet
             && !self.judges_passwords(info)
         {
-            return effects.push(Effect::HangUp(link));
+            return cx.effects.push(Effect::HangUp(link));
         }
         let mut out = Vec::new();
         let origin =
             self.ensemble.as_ref().map_or_else(Default::default, |ensemble| ensemble.origin(link, said));
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
-            master.observers.heard_from(now.mono, link, origin, said, &mut out);
+            master.observers.heard_from(cx.now.mono, link, origin, said, &mut out);
         }
-        self.lead(now, out, effects);
+        self.lead(cx, out);
         if !self.has_joined(link) {
             return;
         }
-        self.asked_by_observer(now, link, packet, effects);
+        self.asked_by_observer(cx, link, packet);
     }
 
-    fn asked_by_observer(&mut self, now: Now, link: LinkId, packet: Packet<'_>, effects: &mut Vec<Effect>) {
+    fn asked_by_observer(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let Some(leader_link) = self.ensemble.as_ref().and_then(|ensemble| ensemble.following()) else {
             return;
         };
@@ -118,7 +113,7 @@ impl Server {
             }
             Packet::Revalidate { session, timeout_ms } => {
                 self.stats.syncs.revalidations += 1;
-                self.owned_by_observer(link, session, effects);
+                self.owned_by_observer(cx, link, session);
                 if let Some(ensemble) = &mut self.ensemble {
                     let asking = RevalidationWaiter::Observer(link);
                     ensemble.revalidating.entry(session).or_default().push_back((asking, timeout_ms));
@@ -126,15 +121,15 @@ impl Server {
                 Packet::Revalidate { session, timeout_ms }
             }
             Packet::Request { session, cxid, code, body, ids } => {
-                if !self.admit_forwarded(now, link, &Forwarded { session, code, body: &body }) {
+                if !self.admit_forwarded(cx.now, link, &Forwarded { session, code, body: &body }) {
                     let moved = Packet::SessionMoved(session);
-                    return effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(moved) });
+                    return cx.effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(moved) });
                 }
                 Packet::Request { session, cxid, code, body: Cow::Owned(body.into_owned()), ids }
             }
             _ => return,
         };
-        effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(to_leader) });
+        cx.effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(to_leader) });
     }
 
     /// Whether a request may go on to the leader. The leader takes everything from here for one learner's. So a late
@@ -164,40 +159,39 @@ impl Server {
     }
 
     /// A client has come to an observer with this session. From now on its requests from elsewhere are late.
-    fn owned_by_observer(&mut self, link: LinkId, session: SessionId, effects: &mut Vec<Effect>) {
+    fn owned_by_observer(&mut self, cx: &mut Context<'_>, link: LinkId, session: SessionId) {
         let global = |state: &&mut Session| state.scope == Scope::Global;
         // A local session of this server is valid at no other server.
         let Some(state) = self.sessions.get_mut(session).filter(global) else { return };
         state.owner = Owner::Learner(link);
         if let Some(conn) = state.conn.take() {
-            self.close(conn, CloseReason::SessionMoved, effects);
+            self.close(cx, conn, CloseReason::SessionMoved);
         }
     }
 
     /// The leader has answered whether a session lives, for a client that came back at an observer.
     pub(super) fn revalidated_at_observer(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         link: LinkId,
         (session, timeout_ms): (SessionId, i32),
         valid: bool,
-        effects: &mut Vec<Effect>,
     ) {
         if valid && self.sessions.get(session).is_none() {
             // Its createSession is still on its way here.
-            self.sessions.insert(now.mono, session, timeout_ms, None);
-            self.owned_by_observer(link, session, effects);
+            self.sessions.insert(cx.now.mono, session, timeout_ms, None);
+            self.owned_by_observer(cx, link, session);
         }
         let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
-        effects.push(Effect::ToPeer { link, message });
+        cx.effects.push(Effect::ToPeer { link, message });
     }
 
     /// At an observer: a client's request was stopped at the observer master, as its session has moved to another
     /// server.
-    pub(super) fn moved_away(&mut self, session: SessionId, effects: &mut Vec<Effect>) {
+    pub(super) fn moved_away(&mut self, cx: &mut Context<'_>, session: SessionId) {
         let conn = self.sessions.get_mut(session).and_then(|state| state.conn.take());
         if let Some(conn) = conn {
-            self.close(conn, CloseReason::SessionMoved, effects);
+            self.close(cx, conn, CloseReason::SessionMoved);
         }
         // The observer master reports each stopped request, and stops all later ones, until the session comes back to
         // this observer.
@@ -221,7 +215,7 @@ impl Server {
     }
 
     /// A commit has come: synchronizes the observers that waited for it.
-    pub(super) fn catch_up_with_observers(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn catch_up_with_observers(&mut self, cx: &mut Context<'_>) {
         let applied = self.tree.last_processed();
         let Some(ensemble) = &mut self.ensemble else { return };
         let Some(master) = ensemble.observer_master().filter(|master| !master.ahead.is_empty()) else {
@@ -232,17 +226,17 @@ impl Server {
             if let Some(ensemble) = &mut self.ensemble {
                 ensemble.delayed.remove(&link);
             }
-            self.synchronise(now, link, has, effects);
+            self.synchronise(cx, link, has);
         }
     }
 
-    pub(super) fn tick_observers(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn tick_observers(&mut self, cx: &mut Context<'_>) {
         let mut out = Vec::new();
         if let Some(master) = self.ensemble.as_mut().and_then(|ensemble| ensemble.observer_master()) {
-            master.observers.tick(now.mono, &mut out);
-            self.send_trees_for_logs(now, effects);
-            self.ping_learners(effects);
-            self.lead(now, out, effects);
+            master.observers.tick(cx.now.mono, &mut out);
+            self.send_trees_for_logs(cx);
+            self.ping_learners(cx);
+            self.lead(cx, out);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! origin of each learner: its address, and whether its election port is connected.
 
 use super::{Ensemble, Role, learner_info};
-use crate::{effect::Effect, server::Server};
+use crate::{context::Context, effect::Effect, server::Server};
 use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
@@ -130,12 +130,7 @@ impl Server {
         }
     }
 
-    pub(super) fn learner_calls_early(
-        &mut self,
-        link: LinkId,
-        packet: &Packet<'_>,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(super) fn learner_calls_early(&mut self, cx: &mut Context<'_>, link: LinkId, packet: &Packet<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let said = learner_info(packet, ensemble.config.membership.version);
         let early = said.map(|(info, config_version)| {
@@ -149,7 +144,7 @@ impl Server {
             }
             None => Some(link),
         };
-        effects.extend(closed.map(Effect::HangUp));
+        cx.effects.extend(closed.map(Effect::HangUp));
     }
 }
 

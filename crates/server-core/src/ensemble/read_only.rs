@@ -7,11 +7,11 @@
 
 use super::Ensemble;
 use crate::{
+    context::Context,
     effect::{CloseReason, Effect},
     input::{ClientRequest, ConnId, Mono, Now},
     server::Server,
 };
-use alloc::vec::Vec;
 use ostler_proto::{
     error::ErrorCode,
     id::{SessionId, Xid},
@@ -71,12 +71,12 @@ impl Server {
     }
 
     /// Refuses a new session. As in upstream, the answer is a reply header in the place of a handshake's answer.
-    pub(crate) fn refuse_session(&mut self, conn: ConnId, effects: &mut Vec<Effect>) {
+    pub(crate) fn refuse_session(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         self.stats.packets_sent += 1;
         let zxid = Some(self.tree.last_processed());
         let reply = Reply { xid: Xid(0), zxid, result: Err(ErrorCode::NotReadOnly) };
-        effects.push(Effect::Reply { conn, reply });
-        self.close(conn, CloseReason::ReadOnly, effects);
+        cx.effects.push(Effect::Reply { conn, reply });
+        self.close(cx, conn, CloseReason::ReadOnly);
     }
 
     /// Whether a request needs a leader, so that a read-only server refuses it.

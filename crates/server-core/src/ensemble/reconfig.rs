@@ -15,6 +15,7 @@
 use super::{EnsembleConfig, Role, election_history::SearchReason};
 use crate::{
     access,
+    context::Context,
     effect::{Effect, PersistOp, Record},
     input::Now,
     propose::Requester,
@@ -87,29 +88,28 @@ impl Server {
     /// At a leader: proposes a change of the ensemble, or an error if it is refused. Returns the zxid.
     pub(crate) fn propose_reconfig(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         (session, cxid): (SessionId, i32),
         change: &Reconfig<'_>,
         requester: Requester<'_>,
-        effects: &mut Vec<Effect>,
     ) -> Zxid {
         let zxid = self.next_zxid();
         let conn = match requester {
             Requester::Client(conn) => Some(conn),
             Requester::Ids(_) | Requester::Server => None,
         };
-        match self.reconfigure(zxid, now, session, change, requester) {
+        match self.reconfigure(zxid, cx.now, session, change, requester) {
             Err(refusal) => {
                 let (error, reason) = refusal.into_parts();
                 tracing::warn!(?error, reason, "a change of the ensemble was refused");
-                self.append(now, session, cxid, Txn::Error(error.code()), conn, effects)
+                self.append(cx, session, cxid, Txn::Error(error.code()), conn)
             }
             Ok(membership) => {
                 let text = membership.to_string();
-                self.set_pending(membership, effects);
+                self.set_pending(cx, membership);
                 let data = Some(text.as_bytes());
                 let txn = Txn::SetData { reconfig: true, path: path::CONFIG.into(), data, version: -1 };
-                self.append(now, session, cxid, txn, conn, effects)
+                self.append(cx, session, cxid, txn, conn)
             }
         }
     }
@@ -184,11 +184,11 @@ impl Server {
     }
 
     /// Notes a proposed configuration.
-    fn set_pending(&mut self, membership: Membership, effects: &mut Vec<Effect>) {
+    fn set_pending(&mut self, cx: &mut Context<'_>, membership: Membership) {
         let Some(ensemble) = &mut self.ensemble else { return };
-        effects.push(Effect::Servers(Vec::from([ensemble.config.membership.clone(), membership.clone()])));
+        cx.effects.push(Effect::Servers(Vec::from([ensemble.config.membership.clone(), membership.clone()])));
         let op = PersistOp::SaveConfig { membership: membership.clone(), active: false };
-        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        cx.effects.push(Effect::Persist { seq: self.gate.issue(), op });
         ensemble.config.pending = Some(membership);
         self.electorate_changed();
     }
@@ -204,14 +204,14 @@ impl Server {
 
     /// A whole tree has come in the place of the log: the configuration that it shows is the last change. Drops any
     /// other.
-    pub(super) fn heard_config_of_tree(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn heard_config_of_tree(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let EnsembleConfig { membership, pending, .. } = &mut ensemble.config;
         if pending.take_if(|pending| !may_take_effect(pending, membership, &self.tree)).is_some() {
             self.electorate_changed();
         }
         if let Some(text) = self.shown_config() {
-            self.heard_config(&text, effects);
+            self.heard_config(cx, &text);
         }
     }
 
@@ -254,7 +254,7 @@ impl Server {
     }
 
     /// At a learner: a configuration has come with NEWLEADER, with a tree, or as a proposal.
-    pub(super) fn heard_config(&mut self, text: &str, effects: &mut Vec<Effect>) {
+    pub(super) fn heard_config(&mut self, cx: &mut Context<'_>, text: &str) {
         let Ok(membership) = Membership::parse(text) else { return };
         let Some(ensemble) = &self.ensemble else { return };
         let EnsembleConfig { membership: active, pending, .. } = &ensemble.config;
@@ -263,15 +263,15 @@ impl Server {
         // The leader had this one in force when it proposed the one that is logged here.
         let before = membership.version > active.version && membership.version < known.version;
         if self.config.reconfig && newer {
-            self.set_pending(membership, effects);
+            self.set_pending(cx, membership);
         } else if self.config.reconfig && before {
-            self.put_in_force(membership, effects);
+            self.put_in_force(cx, membership);
         }
     }
 
     /// At a learner: a change was proposed. Its leader had the change before it in force, so this server puts that one
     /// into force, too.
-    pub(super) fn heard_reconfig(&mut self, record: &Record, effects: &mut Vec<Effect>) {
+    pub(super) fn heard_reconfig(&mut self, cx: &mut Context<'_>, record: &Record) {
         let Ok(TxnRecord { header, txn: Txn::SetData { data: Some(data), .. }, .. }) =
             TxnRecord::read(&record.0)
         else {
@@ -280,9 +280,9 @@ impl Server {
         if let Some(before) = self.logged_change().filter(|before| before.version < header.zxid.0)
             && !planted::is(Bug::ChangeBeforeForgotten)
         {
-            self.put_in_force(before, effects);
+            self.put_in_force(cx, before);
         }
-        self.heard_config(&String::from_utf8_lossy(data), effects);
+        self.heard_config(cx, &String::from_utf8_lossy(data));
     }
 
     /// The last change in the log that is not in force here.
@@ -296,13 +296,7 @@ impl Server {
     ///
     /// Only a voter may bring a configuration, as in upstream from 3.9.7 on: otherwise any caller of the election port
     /// could put a list of other servers into force.
-    pub(super) fn adopt_newer(
-        &mut self,
-        now: Now,
-        from: ServerId,
-        newer: Membership,
-        effects: &mut Vec<Effect>,
-    ) -> bool {
+    pub(super) fn adopt_newer(&mut self, cx: &mut Context<'_>, from: ServerId, newer: Membership) -> bool {
         let Some(ensemble) = &mut self.ensemble else { return false };
         if !self.config.reconfig || !ensemble.election.is_looking() {
             return false;
@@ -327,16 +321,16 @@ impl Server {
             return false;
         }
         let same = newer.lines() == own.lines();
-        self.put_in_force(newer, effects);
+        self.put_in_force(cx, newer);
         if !same {
-            self.look(now, SearchReason::Reconfigured, effects);
+            self.look(cx, SearchReason::Reconfigured);
         }
         !same
     }
 
     /// The epoch has begun: the configuration that came with its history is in force, unless its change is still
     /// outstanding.
-    pub(super) fn adopt_config(&mut self, now: Now, effects: &mut Vec<Effect>) {
+    pub(super) fn adopt_config(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = &self.ensemble else { return };
         let EnsembleConfig { membership, pending, .. } = &ensemble.config;
         let under_way = |of: &Membership| self.outstanding.iter().any(|logged| logged.zxid.0 == of.version);
@@ -345,11 +339,11 @@ impl Server {
             Membership::parse(&shown).ok().filter(|shown| shown.version > membership.version)
         });
         match committed {
-            Some(membership) => self.activate(now, membership, effects),
-            None => self.show_config(now),
+            Some(membership) => self.activate(cx, membership),
+            None => self.show_config(cx.now),
         }
         if self.has_changed_voting_role() {
-            self.look(now, SearchReason::Reconfigured, effects);
+            self.look(cx, SearchReason::Reconfigured);
         }
     }
 
@@ -366,7 +360,7 @@ impl Server {
     }
 
     /// A change of the ensemble has committed.
-    pub(crate) fn reconfigured(&mut self, now: Now, text: &[u8], effects: &mut Vec<Effect>) {
+    pub(crate) fn reconfigured(&mut self, cx: &mut Context<'_>, text: &[u8]) {
         let Ok(membership) = Membership::parse(&String::from_utf8_lossy(text)) else { return };
         let (Some(ensemble), Some(_)) = (&self.ensemble, self.pipeline()) else { return };
         if !self.config.reconfig || (planted::is(Bug::ConfigKept) && self.proposals.is_none()) {
@@ -374,26 +368,26 @@ impl Server {
         }
         // A learner may have put it into force before this transaction came.
         if membership.version > ensemble.config.membership.version {
-            self.activate(now, membership, effects);
+            self.activate(cx, membership);
         } else {
-            self.show_config(now);
+            self.show_config(cx.now);
         }
     }
 
     /// Puts a configuration into force. This server looks for a leader again if it may not lead any more, or has become
     /// a follower or an observer.
-    fn activate(&mut self, now: Now, membership: Membership, effects: &mut Vec<Effect>) {
+    fn activate(&mut self, cx: &mut Context<'_>, membership: Membership) {
         let designated = self.designated_leader();
         let Some(ensemble) = &self.ensemble else { return };
         let gives_way = self.proposals.is_some() && designated != ensemble.me;
-        self.put_in_force(membership, effects);
-        self.show_config(now);
+        self.put_in_force(cx, membership);
+        self.show_config(cx.now);
         if gives_way || self.has_changed_voting_role() {
-            self.look(now, SearchReason::Reconfigured, effects);
+            self.look(cx, SearchReason::Reconfigured);
         }
     }
 
-    fn put_in_force(&mut self, membership: Membership, effects: &mut Vec<Effect>) {
+    fn put_in_force(&mut self, cx: &mut Context<'_>, membership: Membership) {
         let Some(ensemble) = &mut self.ensemble else { return };
         let version = alloc::format!("{:x}", membership.version);
         tracing::info!(version, servers = membership.servers.len(), "a configuration is in force");
@@ -401,9 +395,9 @@ impl Server {
         // already.
         let pending = ensemble.config.pending.take();
         let pending = pending.filter(|of| of.version > membership.version && !is_numbered_only(of));
-        effects.push(Effect::Servers([membership.clone()].into_iter().chain(pending.clone()).collect()));
+        cx.effects.push(Effect::Servers([membership.clone()].into_iter().chain(pending.clone()).collect()));
         let op = PersistOp::SaveConfig { membership: membership.clone(), active: true };
-        effects.push(Effect::Persist { seq: self.gate.issue(), op });
+        cx.effects.push(Effect::Persist { seq: self.gate.issue(), op });
         ensemble.config.membership = membership;
         ensemble.config.pending = pending;
         // A server that was removed and is added again is new.

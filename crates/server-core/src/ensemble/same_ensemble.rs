@@ -2,7 +2,7 @@
 //! because a configuration has a wrong line. Such a server may have an id of this ensemble, and a later zxid than all
 //! its servers.
 
-use crate::{effect::Effect, input::Now, server::Server};
+use crate::{context::Context, effect::Effect, server::Server};
 use alloc::vec::Vec;
 use ostler_proto::{
     election::Notification,
@@ -15,16 +15,15 @@ impl Server {
     /// false if the vote belongs to this ensemble.
     pub(super) fn refuse_other_ensemble(
         &mut self,
-        now: Now,
+        cx: &mut Context<'_>,
         from: ServerId,
         vote: &Notification,
         config: &Membership,
-        effects: &mut Vec<Effect>,
     ) -> bool {
         let Some(why) = self.other_ensemble(config) else { return false };
         let Some(ensemble) = &mut self.ensemble else { return false };
-        ensemble.election.refused_other_ensemble(now.mono, from, vote);
-        effects.push(Effect::RefuseVotes { of: from, why });
+        ensemble.election.refused_other_ensemble(cx.now.mono, from, vote);
+        cx.effects.push(Effect::RefuseVotes { of: from, why });
         true
     }
 
