@@ -8,7 +8,7 @@ use crate::{
     effect::{CloseReason, Effect, PeerMessage, PersistOp},
     ensemble::{AfterPersist, is_reconfig},
     fifo::{AnswerForm, Waiting, WriteTxn},
-    input::{ClientRequest, ConnId, Mono, Now},
+    input::{ClientRequest, ConnId, Now, RequestHead},
     server::{Outstanding, Phase, Server, SyncWaiter, UNANSWERED},
     work,
 };
@@ -18,8 +18,7 @@ use ostler_proto::{
     acl::Perms,
     error::ErrorCode,
     event::EventType,
-    id::{ServerId, SessionId, Xid, Zxid},
-    op::Op,
+    id::{ServerId, SessionId, Zxid},
     path,
     quorum_packet::Packet,
     reply::{Body, OpResult},
@@ -243,7 +242,7 @@ impl Server {
         if matches!(state.phase, Phase::Closed { .. }) {
             return;
         }
-        let Some(Waiting::Write { xid, txn, code, form, arrived }) = state.fifo.pop_front() else {
+        let Some(Waiting::Write { head, txn, form }) = state.fifo.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };
         if let WriteTxn::Proposed(zxid) = txn {
@@ -258,17 +257,17 @@ impl Server {
         match form {
             AnswerForm::Connected => {
                 if let Phase::Opening { answer_read_only, .. } = phase {
-                    self.stats.update_latency_ms.add(cx.now.mono.0.saturating_sub(arrived.0));
-                    self.count_session(cx.now, conn, arrived);
+                    self.stats.update_latency_ms.add(head.age_ms(cx.now.mono));
+                    self.count_session(cx.now, conn, head);
                     self.connected(cx, conn, session, answer_read_only);
                 }
             }
             AnswerForm::Upgraded => {}
             AnswerForm::Refused(error) => {
-                self.reply_write(cx, conn, (xid, code, arrived), Err(error.code()));
+                self.reply_write(cx, conn, head, Err(error.code()));
             }
             AnswerForm::Close => {
-                self.reply_write(cx, conn, (xid, code, arrived), Ok(Body::None));
+                self.reply_write(cx, conn, head, Ok(Body::None));
                 self.close(cx, conn, CloseReason::ClosedByClient);
             }
             AnswerForm::Reconfig => {
@@ -278,10 +277,10 @@ impl Server {
                     Outcome::Failed(code) => Err(code),
                     _ => Ok(Body::None),
                 };
-                self.reply_write(cx, conn, (xid, code, arrived), result);
+                self.reply_write(cx, conn, head, result);
             }
             _ => {
-                self.reply_write(cx, conn, (xid, code, arrived), body(outcome, form));
+                self.reply_write(cx, conn, head, body(outcome, form));
                 if moved {
                     self.close(cx, conn, CloseReason::SessionMoved);
                 }
@@ -294,13 +293,13 @@ impl Server {
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
-        request: (Xid, i32, Mono),
+        head: RequestHead,
         result: Result<Body, i32>,
     ) {
-        self.stats.update_latency_ms.add(cx.now.mono.0.saturating_sub(request.2.0));
+        self.stats.update_latency_ms.add(head.age_ms(cx.now.mono));
         let result = result.map_err(|code| ErrorCode::from_code(code).unwrap_or(ErrorCode::MarshallingError));
         let refused = result.is_err();
-        self.reply(cx, conn, request, result);
+        self.reply(cx, conn, head, result);
         // As in upstream's `cons`: a refused write does not count as the last operation.
         if refused && let Some(state) = self.conns.get_mut(&conn) {
             state.stats.last_op = None;
@@ -327,13 +326,11 @@ impl Server {
                     self.read_many(cx, conn, left);
                 }
                 Some(Waiting::Watching { .. }) => {
-                    let Some(Waiting::Watching { xid, code, arrived, payload, left }) =
-                        state.fifo.pop_front()
-                    else {
+                    let Some(Waiting::Watching { head, payload, left }) = state.fifo.pop_front() else {
                         return;
                     };
                     let rest = (payload.into_vec().into(), left);
-                    self.set_watches(cx, conn, (xid, code, arrived), rest);
+                    self.set_watches(cx, conn, head, rest);
                 }
                 Some(Waiting::Parked { .. }) => {
                     let Some(Waiting::Parked { payload, arrived, reserved }) = state.fifo.pop_front() else {
@@ -347,11 +344,10 @@ impl Server {
                 }
                 Some(Waiting::UnderWay { until }) if *until <= applied => drop(state.fifo.pop_front()),
                 Some(Waiting::Sync { after, .. }) if *after <= applied => {
-                    let Some(Waiting::Sync { xid, path, arrived, .. }) = state.fifo.pop_front() else {
+                    let Some(Waiting::Sync { head, path, .. }) = state.fifo.pop_front() else {
                         return;
                     };
-                    let request = (xid, Op::Sync.code(), arrived);
-                    self.reply(cx, conn, request, Ok(crate::read::sync_body(path.as_deref())));
+                    self.reply(cx, conn, head, Ok(crate::read::sync_body(path.as_deref())));
                 }
                 _ => return,
             }

@@ -3,22 +3,40 @@
 use crate::{
     context::Context,
     effect::{CloseReason, Effect},
+    ensemble::{ForwardedOp, Revalidation},
     fifo::{AnswerForm, Waiting, WriteTxn},
-    input::{ConnId, Mono, Now},
+    input::{ConnId, Now, RequestHead},
     passwords::Verdict,
+    propose::WriteOrigin,
     server::{Phase, Pipeline, Server, SyncWaiter, UNANSWERED},
     session::Owner,
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
-    id::{SessionId, Xid, Zxid},
+    id::{SessionId, Zxid},
     op::Op,
     txn::Txn,
 };
 
 /// The body of a sync: the path `/`.
 const ROOT: &[u8] = &[0, 0, 0, 1, b'/'];
+
+/// The session that a client opens, or comes back to.
+#[derive(Debug, Clone, Copy)]
+struct Handshake {
+    session: SessionId,
+    /// The timeout that is granted.
+    timeout_ms: i32,
+    /// Whether the client's version knows read-only servers, and expects to be told.
+    answer_read_only: bool,
+}
+
+impl Handshake {
+    fn new(session: SessionId, timeout_ms: i32, request: &ConnectRequest<'_>) -> Handshake {
+        Handshake { session, timeout_ms, answer_read_only: request.read_only.is_some() }
+    }
+}
 
 impl Server {
     pub(crate) fn connect(
@@ -52,9 +70,10 @@ impl Server {
         }
         if request.session == SessionId::NONE {
             let session = self.unused_session(chance);
-            self.open_session(cx, conn, (session, timeout_ms), request.read_only.is_some());
+            self.open_session(cx, conn, Handshake::new(session, timeout_ms, request));
         } else {
-            self.reopen_session(cx, conn, timeout_ms, request);
+            let handshake = Handshake::new(request.session, timeout_ms, request);
+            self.reopen_session(cx, conn, handshake, request.password);
         }
     }
 
@@ -65,17 +84,12 @@ impl Server {
         seen.to_wire() > last.to_wire()
     }
 
-    fn open_session(
-        &mut self,
-        cx: &mut Context<'_>,
-        conn: ConnId,
-        (session, timeout_ms): (SessionId, i32),
-        answer_read_only: bool,
-    ) {
+    fn open_session(&mut self, cx: &mut Context<'_>, conn: ConnId, handshake: Handshake) {
+        let Handshake { session, timeout_ms, answer_read_only } = handshake;
         if self.has_local_sessions() {
             self.sessions.insert_local(cx.now.mono, session, timeout_ms, conn);
             self.stats.read_latency_ms.add(0);
-            self.count_session(cx.now, conn, cx.now.mono);
+            self.count_session(cx.now, conn, RequestHead::of_handshake(cx.now.mono));
             return self.connected(cx, conn, session, answer_read_only);
         }
         if self.is_read_only() {
@@ -84,19 +98,19 @@ impl Server {
         self.sessions.insert(cx.now.mono, session, timeout_ms, Some(conn));
         self.set_phase(conn, Phase::Opening { session, answer_read_only });
         let txn = match self.pipeline() {
-            Some(Pipeline::Forward(leader_link)) => {
+            Some(Pipeline::Forward) => {
                 let body = timeout_ms.to_be_bytes();
-                self.forward_op(cx, leader_link, conn, (session, 0, Op::CreateSession.code()), &body);
+                self.forward_op(cx, conn, &ForwardedOp::create_session(session, &body));
                 self.forwarded_txn()
             }
             _ => {
                 let txn = Txn::CreateSession { timeout_ms };
-                WriteTxn::Proposed(self.append(cx, session, 0, txn, Some(conn)))
+                WriteTxn::Proposed(self.append(cx, WriteOrigin::client(session, 0, conn), txn))
             }
         };
-        let (code, form, arrived) = (Op::CreateSession.code(), AnswerForm::Connected, cx.now.mono);
+        let head = RequestHead::of_handshake(cx.now.mono);
         if let Some(state) = self.conns.get_mut(&conn) {
-            state.fifo.push_back(Waiting::Write { xid: Xid(0), txn, code, form, arrived });
+            state.fifo.push_back(Waiting::Write { head, txn, form: AnswerForm::Connected });
         }
     }
 
@@ -114,18 +128,11 @@ impl Server {
     /// Takes a session that comes back. Its other connection is closed at once, as clients come back while their old
     /// connection hangs. The password is checked before that, unlike in upstream, where a caller that only knows a
     /// session's id can keep its owner out.
-    fn reopen_session(
-        &mut self,
-        cx: &mut Context<'_>,
-        conn: ConnId,
-        timeout_ms: i32,
-        request: &ConnectRequest<'_>,
-    ) {
-        let session = request.session;
-        let answer_read_only = request.read_only.is_some();
-        let verdict = self.config.passwords.judge(session, request.password);
+    fn reopen_session(&mut self, cx: &mut Context<'_>, conn: ConnId, handshake: Handshake, password: &[u8]) {
+        let Handshake { session, timeout_ms, answer_read_only } = handshake;
+        let verdict = self.config.passwords.judge(session, password);
         if verdict != Verdict::Right && !planted::is(Bug::PasswordSeenLate) {
-            return self.not_opened(cx, conn, session, verdict, answer_read_only);
+            return self.not_opened(cx, conn, handshake, verdict);
         }
         if let Some(other) = self.sessions.get(session).and_then(|session| session.conn)
             && other != conn
@@ -140,16 +147,16 @@ impl Server {
         }
         let known = self.sessions.get(session).is_some_and(|state| !state.closing);
         let lives = match self.pipeline() {
-            Some(Pipeline::Forward(leader_link)) if !self.sessions.is_local(session) => {
+            Some(Pipeline::Forward) if !self.sessions.is_local(session) => {
                 self.set_phase(conn, Phase::Opening { session, answer_read_only });
-                return self.ask_leader(cx, leader_link, conn, session, timeout_ms);
+                return self.ask_leader(cx, conn, session, timeout_ms);
             }
             // Without local sessions this server cannot tell, and believes the password, as upstream does.
             Some(Pipeline::ReadOnly) => known || !self.has_local_sessions(),
             _ => known,
         };
         if lives {
-            self.reopened(cx, conn, session, timeout_ms, answer_read_only);
+            self.reopened(cx, conn, handshake);
         } else {
             self.expired(cx, conn, answer_read_only);
         }
@@ -158,19 +165,12 @@ impl Server {
     /// Refuses a client whose password did not open the session. If another server may accept the password, the
     /// connection is closed without an answer, and the client tries the others. The answer "expired" would end its
     /// session.
-    fn not_opened(
-        &mut self,
-        cx: &mut Context<'_>,
-        conn: ConnId,
-        session: SessionId,
-        verdict: Verdict,
-        answer_read_only: bool,
-    ) {
-        let is_gone = self.proposals.is_some() && self.sessions.get(session).is_none();
+    fn not_opened(&mut self, cx: &mut Context<'_>, conn: ConnId, handshake: Handshake, verdict: Verdict) {
+        let is_gone = self.proposals.is_some() && self.sessions.get(handshake.session).is_none();
         if verdict == Verdict::Unknown && !is_gone {
             return self.close(cx, conn, CloseReason::PasswordUnknown);
         }
-        self.expired(cx, conn, answer_read_only);
+        self.expired(cx, conn, handshake.answer_read_only);
     }
 
     fn expired(&mut self, cx: &mut Context<'_>, conn: ConnId, answer_read_only: bool) {
@@ -181,11 +181,11 @@ impl Server {
     }
 
     /// Counts the answer to a new session like that to a request.
-    pub(crate) fn count_session(&mut self, now: Now, conn: ConnId, arrived: Mono) {
+    pub(crate) fn count_session(&mut self, now: Now, conn: ConnId, head: RequestHead) {
         let zxid = self.complete_through();
-        self.stats.latency_ms.add(now.mono.0.saturating_sub(arrived.0));
+        self.stats.latency_ms.add(head.age_ms(now.mono));
         if let Some(state) = self.conns.get_mut(&conn) {
-            state.stats.answered(now, (Xid(0), Op::CreateSession.code(), arrived), zxid);
+            state.stats.answered(now, &head, zxid);
         }
     }
 
@@ -196,14 +196,8 @@ impl Server {
         }
     }
 
-    fn reopened(
-        &mut self,
-        cx: &mut Context<'_>,
-        conn: ConnId,
-        session: SessionId,
-        timeout_ms: i32,
-        answer_read_only: bool,
-    ) {
+    fn reopened(&mut self, cx: &mut Context<'_>, conn: ConnId, handshake: Handshake) {
+        let Handshake { session, timeout_ms, answer_read_only } = handshake;
         self.stats.connection_revalidations += 1;
         if self.sessions.get(session).is_none() {
             // The leader knows the session; its createSession is still on its way here.
@@ -234,8 +228,9 @@ impl Server {
     fn wait_for_what_is_under_way(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId) {
         let until = match self.pipeline() {
             Some(Pipeline::Propose) if self.proposed() > self.tree.last_processed() => self.proposed(),
-            Some(Pipeline::Forward(leader_link)) if self.has_undecided_writes(session) => {
-                self.forward_op(cx, leader_link, conn, (session, 0, Op::Sync.code()), ROOT);
+            Some(Pipeline::Forward) if self.has_undecided_writes(session) => {
+                let sync = ForwardedOp { session, cxid: 0, code: Op::Sync.code(), body: ROOT };
+                self.forward_op(cx, conn, &sync);
                 UNANSWERED
             }
             _ => return,
@@ -246,19 +241,14 @@ impl Server {
     }
 
     /// The leader has answered whether the session lives with which a client came back.
-    pub(crate) fn revalidated(
-        &mut self,
-        cx: &mut Context<'_>,
-        conn: ConnId,
-        (session, timeout_ms): (SessionId, i32),
-        valid: bool,
-    ) {
+    pub(crate) fn revalidated(&mut self, cx: &mut Context<'_>, conn: ConnId, answer: Revalidation) {
+        let Revalidation { session, timeout_ms, valid } = answer;
         let Some(Phase::Opening { answer_read_only, .. }) = self.conns.get(&conn).map(|state| state.phase)
         else {
             return;
         };
         if valid {
-            self.reopened(cx, conn, session, timeout_ms, answer_read_only);
+            self.reopened(cx, conn, Handshake { session, timeout_ms, answer_read_only });
         } else {
             self.expired(cx, conn, answer_read_only);
         }

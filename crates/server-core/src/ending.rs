@@ -1,8 +1,8 @@
 //! How sessions end: by their clients, by their time, or by an operator.
 
 use crate::{
-    context::Context, effect::CloseReason, input::ConnId, propose::Requester, server::Server, session::Scope,
-    work,
+    context::Context, effect::CloseReason, input::ConnId, propose::WriteOrigin, server::Server,
+    session::Scope, work,
 };
 use alloc::borrow::Cow;
 use ostler_proto::{
@@ -47,7 +47,7 @@ impl Server {
             && let Some(session) = self.sessions.expire_next(cx.now.mono, Scope::Global)
         {
             self.stats.stale_sessions_expired += 1;
-            self.propose_close(cx, session, 0, None);
+            self.propose_close(cx, WriteOrigin::server(session));
         }
     }
 
@@ -57,18 +57,13 @@ impl Server {
             self.expire_local(cx, session);
         } else if self.proposals.is_some() && alive {
             self.stats.stale_sessions_expired += 1;
-            self.propose_close(cx, session, 0, None);
+            self.propose_close(cx, WriteOrigin::server(session));
         }
     }
 
     /// Proposes the end of a session, by its client or by its expiry. Returns the zxid.
-    pub(crate) fn propose_close(
-        &mut self,
-        cx: &mut Context<'_>,
-        session: SessionId,
-        cxid: i32,
-        conn: Option<ConnId>,
-    ) -> Zxid {
+    pub(crate) fn propose_close(&mut self, cx: &mut Context<'_>, origin: WriteOrigin<'_>) -> Zxid {
+        let session = origin.session;
         if let Some(state) = self.sessions.get_mut(session) {
             state.closing = true;
         }
@@ -76,7 +71,7 @@ impl Server {
         let paths = self.overlay.ephemerals(&self.tree, session, self.config.types);
         self.work.add(work::WRITE);
         for path in &paths {
-            self.preparer(zxid, cx.now, session, Requester::of(conn)).note_deleted(path);
+            self.preparer(zxid, cx.now, origin).note_deleted(path);
         }
         // Without the list every server deletes the ephemerals that it has of the session. A transaction too large for
         // a packet would close all connections to followers.
@@ -84,6 +79,6 @@ impl Server {
             && paths.iter().map(|path| path.len()).sum::<usize>() <= CLOSED_PATHS_MAX;
         let listed = paths.iter().map(|path| Cow::Borrowed(&**path)).collect();
         let txn = Txn::CloseSession(is_listed.then_some(listed));
-        self.append(cx, session, cxid, txn, conn)
+        self.append(cx, origin, txn)
     }
 }

@@ -48,6 +48,7 @@ pub use config::EnsembleConfig;
 use dial_target::MasterRetry;
 pub use dial_target::ObserverOptions;
 use election_history::SearchReason;
+pub(crate) use forwarding::ForwardedOp;
 pub use local_sessions::LocalSessions;
 use observer_master::ObserverMaster;
 use read_only::ReadOnly;
@@ -103,6 +104,15 @@ struct Learner {
     master: Option<ObserverMaster>,
     /// The xids of forwarded writes of connections that are gone, in order, until their transactions come.
     abandoned: BTreeMap<SessionId, VecDeque<i32>>,
+}
+
+/// The leader's answer whether a session lives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Revalidation {
+    pub(crate) session: SessionId,
+    /// The timeout that its client gets now.
+    pub(crate) timeout_ms: i32,
+    pub(crate) valid: bool,
 }
 
 /// The client or observer that waits for the leader's answer whether a session lives.

@@ -4,14 +4,14 @@
 //! is outstanding it is served at once. `Server::enqueue_read` in server.rs puts requests in, `Server::drain` in
 //! commit.rs takes them out.
 
-use crate::{input::Mono, multi_read::ReadsLeft, watches::WatchesLeft};
+use crate::{
+    input::{Mono, RequestHead},
+    multi_read::ReadsLeft,
+    watches::WatchesLeft,
+};
 use alloc::{boxed::Box, collections::VecDeque};
 use ostler_planted::{self as planted, Bug};
-use ostler_proto::{
-    error::ErrorCode,
-    id::{Xid, Zxid},
-    txn::TxnHeader,
-};
+use ostler_proto::{error::ErrorCode, id::Zxid, txn::TxnHeader};
 
 /// How a committed write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,20 +50,13 @@ pub(crate) enum WriteTxn {
 #[derive(Debug)]
 pub(crate) enum Waiting {
     /// A write that is proposed or forwarded. It is answered when it commits.
-    Write {
-        xid: Xid,
-        txn: WriteTxn,
-        /// Operation number, for the counts.
-        code: i32,
-        form: AnswerForm,
-        arrived: Mono,
-    },
+    Write { head: RequestHead, txn: WriteTxn, form: AnswerForm },
     /// Not a request: the session has come back on this connection with writes of an earlier one under way. No read is
     /// served before they are decided, or the client would take them for not done. A learner knows that when the leader
     /// has answered a sync.
     UnderWay { until: Zxid },
     /// A sync. It is answered once everything proposed before it has committed.
-    Sync { xid: Xid, after: Zxid, path: Option<Box<str>>, arrived: Mono },
+    Sync { head: RequestHead, after: Zxid, path: Option<Box<str>> },
     /// Behind a write or a sync. Its answer will take about this number of bytes of the tree, see [`Server::answer_size`].
     ///
     /// [`Server::answer_size`]: crate::Server::answer_size
@@ -71,7 +64,7 @@ pub(crate) enum Waiting {
     /// A multiRead of many operations, or what is left of it.
     Reading(Box<ReadsLeft>),
     /// The rest of a setWatches of many paths.
-    Watching { xid: Xid, code: i32, arrived: Mono, payload: Box<[u8]>, left: WatchesLeft },
+    Watching { head: RequestHead, payload: Box<[u8]>, left: WatchesLeft },
 }
 
 /// A connection's unanswered requests.
@@ -81,14 +74,14 @@ impl Waiting {
     /// The xid of a write that was forwarded to the leader.
     pub(crate) fn forwarded(&self) -> Option<i32> {
         match self {
-            Waiting::Write { xid, txn: WriteTxn::Forwarded { .. }, .. } => Some(xid.0),
+            Waiting::Write { head, txn: WriteTxn::Forwarded { .. }, .. } => Some(head.xid.0),
             _ => None,
         }
     }
 
     /// Whether this is a forwarded write that the leader has made this transaction of.
     pub(crate) fn is_answered_by(&self, txn: &TxnHeader) -> bool {
-        matches!(self, Waiting::Write { xid, txn: WriteTxn::Forwarded { after }, .. }
-            if xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))
+        matches!(self, Waiting::Write { head, txn: WriteTxn::Forwarded { after }, .. }
+            if head.xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))
     }
 }

@@ -7,6 +7,7 @@ use ostler_proto::{
     election::Notification,
     id::{ServerId, SessionId, Xid, Zxid},
     jute::Result,
+    op::Op,
     quorum_packet::Packet,
     request::{Request, RequestHeader},
 };
@@ -70,6 +71,31 @@ impl<'a> ClientRequest<'a> {
     /// The operation number as sent.
     pub fn code(&self) -> i32 {
         RequestHeader::read(self.payload).map_or(0, |(header, _)| header.code)
+    }
+
+    pub(crate) fn head(&self, arrived: Mono) -> RequestHead {
+        RequestHead { xid: self.xid, code: self.code(), arrived }
+    }
+}
+
+/// What is kept of a request until it is answered, and counted with its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestHead {
+    pub(crate) xid: Xid,
+    /// The operation number as sent.
+    pub(crate) code: i32,
+    pub(crate) arrived: Mono,
+}
+
+impl RequestHead {
+    /// The createSession of a handshake, which has no xid.
+    pub(crate) fn of_handshake(arrived: Mono) -> RequestHead {
+        RequestHead { xid: Xid(0), code: Op::CreateSession.code(), arrived }
+    }
+
+    /// The time since the request came, in ms.
+    pub(crate) fn age_ms(&self, now: Mono) -> u64 {
+        now.0.saturating_sub(self.arrived.0)
     }
 }
 

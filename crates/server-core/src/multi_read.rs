@@ -7,16 +7,14 @@
 use crate::{
     context::Context,
     fifo::Waiting,
-    input::{ClientRequest, ConnId, Mono},
+    input::{ClientRequest, ConnId, Mono, RequestHead},
     read::{MULTI_READ_MAX, multi_read_answer},
     server::Server,
     work,
 };
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::{
-    id::Xid,
     jute::Reader,
-    op::Op,
     reply::OpResult,
     request::{MultiReadOp, Request, read_multi_read_op},
 };
@@ -27,8 +25,7 @@ pub(crate) const SHORT_MAX: usize = 512;
 /// A multiRead that is done in parts, and its position.
 #[derive(Debug)]
 pub(crate) struct ReadsLeft {
-    xid: Xid,
-    arrived: Mono,
+    head: RequestHead,
     payload: Box<[u8]>,
     /// The position of the next operation in the payload.
     at: usize,
@@ -50,8 +47,7 @@ impl ReadsLeft {
     pub(crate) fn of(request: &ClientRequest<'_>, arrived: Mono, reserved: usize) -> Option<ReadsLeft> {
         let Request::MultiRead { ops, broken } = &request.request else { return None };
         (ops.len() > SHORT_MAX).then(|| ReadsLeft {
-            xid: request.xid,
-            arrived,
+            head: request.head(arrived),
             payload: request.payload.into(),
             at: BODY_AT,
             count: ops.len(),
@@ -124,7 +120,7 @@ impl Server {
         self.backlog.commits_are_next = true;
         self.release_reserved(conn, left.reserved);
         let answer = multi_read_answer(left.results, left.size, left.broken);
-        self.answer_read(cx, conn, (left.xid, Op::MultiRead.code(), left.arrived), answer);
+        self.answer_read(cx, conn, left.head, answer);
     }
 
     /// Does the rest of the multiRead under way at once, as a transaction is applied now.

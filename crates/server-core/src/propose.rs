@@ -32,21 +32,37 @@ pub(crate) enum Requester<'a> {
     Server,
 }
 
-impl Requester<'_> {
-    pub(crate) fn of(conn: Option<ConnId>) -> Requester<'static> {
-        conn.map_or(Requester::Server, Requester::Client)
+/// The origin of a write: its session, the xid that its client gave it, and the caller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WriteOrigin<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) cxid: i32,
+    pub(crate) requester: Requester<'a>,
+}
+
+impl WriteOrigin<'_> {
+    /// A write of a client of this server.
+    pub(crate) fn client(session: SessionId, cxid: i32, conn: ConnId) -> WriteOrigin<'static> {
+        WriteOrigin { session, cxid, requester: Requester::Client(conn) }
+    }
+
+    /// A write that the server makes by itself, about this session.
+    pub(crate) fn server(session: SessionId) -> WriteOrigin<'static> {
+        WriteOrigin { session, cxid: 0, requester: Requester::Server }
+    }
+
+    /// The connection of this server that waits for the write, if there is one.
+    fn conn(&self) -> Option<ConnId> {
+        match self.requester {
+            Requester::Client(conn) => Some(conn),
+            Requester::Ids(_) | Requester::Server => None,
+        }
     }
 }
 
 impl Server {
-    pub(crate) fn preparer<'s>(
-        &'s mut self,
-        zxid: Zxid,
-        now: Now,
-        session: SessionId,
-        requester: Requester<'s>,
-    ) -> Preparer<'s> {
-        let ids = match requester {
+    pub(crate) fn preparer<'s>(&'s mut self, zxid: Zxid, now: Now, origin: WriteOrigin<'s>) -> Preparer<'s> {
+        let ids = match origin.requester {
             Requester::Client(conn) => self.conns.get(&conn).map_or(&self.nobody, |state| &state.ids),
             Requester::Ids(ids) => ids,
             Requester::Server => &self.nobody,
@@ -59,7 +75,7 @@ impl Server {
             work: &self.work,
             zxid,
             time_ms: now.wall_ms,
-            session,
+            session: origin.session,
             ephemerals: Ephemerals::Allowed,
             ids,
             expanded: Expanded::default(),
@@ -76,9 +92,9 @@ impl Server {
         session: SessionId,
         request: &ClientRequest<'_>,
     ) -> Option<Zxid> {
-        let cxid = request.xid.0;
+        let origin = WriteOrigin::client(session, request.xid.0, conn);
         if matches!(request.request, Request::CloseSession) {
-            return Some(self.propose_close(cx, session, cxid, Some(conn)));
+            return Some(self.propose_close(cx, origin));
         }
         let zxid = self.next_zxid();
         let state = self.sessions.get(session);
@@ -86,12 +102,12 @@ impl Server {
         if state.is_some_and(|state| matches!(state.owner, Owner::Learner(_))) {
             // The client has moved to another server.
             let moved = Txn::Error(ErrorCode::SessionMoved.code());
-            return Some(self.append(cx, session, cxid, moved, Some(conn)));
+            return Some(self.append(cx, origin, moved));
         }
         if let Request::Reconfig(change) = &request.request {
-            return Some(self.propose_reconfig(cx, (session, cxid), change, Requester::Client(conn)));
+            return Some(self.propose_reconfig(cx, origin, change));
         }
-        let mut preparer = self.preparer(zxid, cx.now, session, Requester::Client(conn));
+        let mut preparer = self.preparer(zxid, cx.now, origin);
         preparer.ephemerals = may_have_ephemerals(scope, &request.request);
         let prepared = preparer.prepare(&request.request);
         let malformed_multi = matches!(request.request, Request::Malformed(_));
@@ -100,19 +116,13 @@ impl Server {
             Err(ErrorCode::MarshallingError) if !malformed_multi => return None,
             Err(error) => Txn::Error(error.code()),
         };
-        Some(self.append(cx, session, cxid, txn, Some(conn)))
+        Some(self.append(cx, origin, txn))
     }
 
     /// Numbers and encodes a transaction that is in the pending changes already, and sends it to the disk and the
     /// followers. Returns its zxid.
-    pub(crate) fn append(
-        &mut self,
-        cx: &mut Context<'_>,
-        session: SessionId,
-        cxid: i32,
-        txn: Txn<'_>,
-        conn: Option<ConnId>,
-    ) -> Zxid {
+    pub(crate) fn append(&mut self, cx: &mut Context<'_>, origin: WriteOrigin<'_>, txn: Txn<'_>) -> Zxid {
+        let WriteOrigin { session, cxid, .. } = origin;
         let proposals = self.proposals.as_mut().expect("only a server that leads proposes");
         let zxid = proposals.propose();
         assert!(self.ensemble.is_none() || zxid.counter() > 0, "an epoch ends before {zxid} is counted");
@@ -128,7 +138,12 @@ impl Server {
         self.gate.hold(AfterPersist::OwnAck { search_id: self.search_id(), zxid, made_ms: cx.now.wall_ms });
         cx.effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
         self.tell_followers(cx, zxid, || PeerMessage::Proposal(zxid, record.clone()));
-        self.outstanding.push_back(Outstanding { zxid, record, made_ms: cx.now.wall_ms, conn });
+        self.outstanding.push_back(Outstanding {
+            zxid,
+            record,
+            made_ms: cx.now.wall_ms,
+            conn: origin.conn(),
+        });
         if planted::is(Bug::CommitOutOfTurn) {
             let me = self.config.server;
             self.acknowledged(cx, me, zxid);

@@ -5,7 +5,7 @@ use crate::{
     access, auth,
     context::Context,
     effect::{CloseReason, Effect},
-    input::{ClientRequest, ConnId, Mono},
+    input::{ClientRequest, ConnId, Mono, RequestHead},
     multi_read::{self, ReadsLeft},
     server::{Phase, Server},
     watches::WatchesLeft,
@@ -74,9 +74,9 @@ impl Server {
             Request::Unimplemented => return self.refuse_unknown(cx, conn, request.xid),
             Request::CloseSession => return self.close_local(cx, conn, request, arrived),
             Request::SetWatches(_) => {
-                let asked = (request.xid, request.code(), arrived);
+                let head = request.head(arrived);
                 let all = (request.payload.into(), WatchesLeft::of(request.payload));
-                return self.set_watches(cx, conn, asked, all);
+                return self.set_watches(cx, conn, head, all);
             }
             _ => {}
         }
@@ -85,7 +85,7 @@ impl Server {
         }
         let answer = self.read(conn, &request.request);
         let xid = if matches!(request.request, Request::Ping) { Xid::PING } else { request.xid };
-        self.answer_read(cx, conn, (xid, request.code(), arrived), answer);
+        self.answer_read(cx, conn, RequestHead { xid, ..request.head(arrived) }, answer);
     }
 
     /// Answers a read. Closes the connection if too many bytes were answered at once.
@@ -93,7 +93,7 @@ impl Server {
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
-        asked: (Xid, i32, Mono),
+        head: RequestHead,
         answer: Answer,
     ) {
         // Most answers have no such bytes, and need no look-up of the connection.
@@ -106,8 +106,8 @@ impl Server {
             }
             state.answered += size;
         }
-        self.stats.read_latency_ms.add(cx.now.mono.0.saturating_sub(asked.2.0));
-        self.reply(cx, conn, asked, answer);
+        self.stats.read_latency_ms.add(head.age_ms(cx.now.mono));
+        self.reply(cx, conn, head, answer);
     }
 
     /// An unknown operation. As in upstream, the answer has zxid -1, and the connection is closed.

@@ -3,7 +3,7 @@
 use crate::{
     context::Context,
     input::{Mono, Now},
-    propose::Requester,
+    propose::WriteOrigin,
     server::Server,
 };
 use alloc::{collections::VecDeque, vec::Vec};
@@ -79,11 +79,11 @@ impl Server {
         if !node.is_some_and(|node| self.is_doomed(node.stat(), node.num_children, cx.now)) {
             return;
         }
-        let session = SessionId::NONE;
+        let origin = WriteOrigin::server(SessionId::NONE);
         let zxid = self.next_zxid();
-        self.preparer(zxid, cx.now, session, Requester::Server).note_deleted(path);
+        self.preparer(zxid, cx.now, origin).note_deleted(path);
         let txn = Txn::Delete { reaped: true, path: path.into() };
-        self.append(cx, session, 0, txn, None);
+        self.append(cx, origin, txn);
     }
 
     /// Goes on with the search until the work budget is spent.

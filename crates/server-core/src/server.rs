@@ -10,7 +10,7 @@ use crate::{
     ensemble::{AfterPersist, Ensemble, EnsembleConfig},
     fifo::{AnswerForm, Fifo, Waiting, WriteTxn},
     identities::Identities,
-    input::{ClientRequest, ConnId, Input, Mono, Now},
+    input::{ClientRequest, ConnId, Input, Mono, Now, RequestHead},
     multi_read::ReadsLeft,
     pause_detector::PauseDetector,
     read::SharedList,
@@ -112,8 +112,8 @@ pub(crate) enum SyncWaiter {
 pub(crate) enum Pipeline {
     /// Propose it: this server leads.
     Propose,
-    /// Forward it to the leader on this connection.
-    Forward(LinkId),
+    /// Forward it to the leader.
+    Forward,
     /// Refuse it: there is no leader, and this server serves reads only.
     ReadOnly,
 }
@@ -282,7 +282,7 @@ impl Server {
         match (&self.proposals, &self.ensemble) {
             (Some(_), _) => Some(Pipeline::Propose),
             (None, Some(ensemble)) if ensemble.is_read_only() => Some(Pipeline::ReadOnly),
-            (None, Some(ensemble)) => ensemble.following().map(Pipeline::Forward),
+            (None, Some(ensemble)) => ensemble.following().map(|_| Pipeline::Forward),
             (None, None) => None,
         }
     }
@@ -403,9 +403,9 @@ impl Server {
         request: &ClientRequest<'_>,
     ) {
         if self.pipeline() == Some(Pipeline::ReadOnly) && self.needs_quorum(session, request) {
-            let asked = (request.xid, request.code(), cx.now.mono);
+            let head = request.head(cx.now.mono);
             self.catch_up_with(cx, conn);
-            return self.reply(cx, conn, asked, Err(ErrorCode::NotReadOnly));
+            return self.reply(cx, conn, head, Err(ErrorCode::NotReadOnly));
         }
         let refused = self.upgrade_if_needed(cx, conn, session, &request.request);
         let form = match &request.request {
@@ -433,8 +433,8 @@ impl Server {
                 };
                 WriteTxn::Proposed(zxid)
             }
-            Some(Pipeline::Forward(leader_link)) => {
-                self.forward(cx, leader_link, conn, session, request);
+            Some(Pipeline::Forward) => {
+                self.forward(cx, conn, session, request);
                 self.forwarded_txn()
             }
             Some(Pipeline::ReadOnly) | None => return,
@@ -442,8 +442,7 @@ impl Server {
         if form == AnswerForm::Close {
             self.set_phase(conn, Phase::Closing { session });
         }
-        let (xid, code, arrived) = (request.xid, request.code(), cx.now.mono);
-        self.wait(conn, Waiting::Write { xid, txn, code, form, arrived });
+        self.wait(conn, Waiting::Write { head: request.head(cx.now.mono), txn, form });
     }
 
     fn enqueue_read(&mut self, cx: &mut Context<'_>, conn: ConnId, request: &ClientRequest<'_>) {
@@ -452,21 +451,18 @@ impl Server {
         let idle = overtakes || self.conns.get(&conn).is_some_and(|state| state.fifo.is_empty());
         match &request.request {
             Request::Sync(_) if planted::is(Bug::SyncAtOnce) => self.serve(cx, conn, request, cx.now.mono),
-            Request::Sync(path) if let Some(Pipeline::Forward(leader_link)) = self.pipeline() => {
+            Request::Sync(path) if let Some(Pipeline::Forward) = self.pipeline() => {
                 let path = path.as_deref().map(Box::from);
                 let after = UNANSWERED;
-                self.wait(conn, Waiting::Sync { xid: request.xid, after, path, arrived: cx.now.mono });
+                self.wait(conn, Waiting::Sync { head: request.head(cx.now.mono), after, path });
                 self.syncs.push_back((after, SyncWaiter::Client(conn)));
                 let session =
                     self.conns.get(&conn).and_then(|state| state.session()).unwrap_or(SessionId::NONE);
-                self.forward(cx, leader_link, conn, session, request);
+                self.forward(cx, conn, session, request);
             }
             Request::Sync(path) if !idle || proposed > self.tree.last_processed() => {
                 let path = path.as_deref().map(Box::from);
-                self.wait(
-                    conn,
-                    Waiting::Sync { xid: request.xid, after: proposed, path, arrived: cx.now.mono },
-                );
+                self.wait(conn, Waiting::Sync { head: request.head(cx.now.mono), after: proposed, path });
                 self.syncs.push_back((proposed, SyncWaiter::Client(conn)));
             }
             _ if idle => self.serve(cx, conn, request, cx.now.mono),
@@ -582,20 +578,20 @@ impl Server {
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
-        (xid, code, arrived): (Xid, i32, Mono),
+        head: RequestHead,
         result: Result<Body, ErrorCode>,
     ) {
         // Not the last zxid of the tree: after a leader whose new epoch has no transactions a client would see the zxid
         // go back.
         let zxid = self.complete_through();
-        let latency = cx.now.mono.0.saturating_sub(arrived.0);
+        let latency = head.age_ms(cx.now.mono);
         self.stats.packets_sent += 1;
         self.stats.latency_ms.add(latency);
         if let Some(state) = self.conns.get_mut(&conn) {
             state.stats.sent += 1;
-            state.stats.answered(cx.now, (xid, code, arrived), zxid);
+            state.stats.answered(cx.now, &head, zxid);
         }
-        cx.effects.push(Effect::Reply { conn, reply: Reply { xid, zxid: Some(zxid), result } });
+        cx.effects.push(Effect::Reply { conn, reply: Reply { xid: head.xid, zxid: Some(zxid), result } });
     }
 
     /// Checks whether a connection has one of these permissions; NOAUTH otherwise.

@@ -1,11 +1,11 @@
 //! The core's counts. The shell shows them as `mntr`, metrics and `cons`.
 
 use crate::{
-    input::{Mono, Now},
+    input::{Now, RequestHead},
     namespaces::Namespaces,
 };
 use alloc::{collections::BTreeMap, vec::Vec};
-use ostler_proto::id::{ServerId, Xid, Zxid};
+use ostler_proto::id::{ServerId, Zxid};
 
 /// A running minimum, average and maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -225,15 +225,15 @@ pub struct ConnStats {
 
 impl ConnStats {
     /// A request is answered: its operation, its number and the zxid that went along.
-    pub(crate) fn answered(&mut self, now: Now, (xid, code, arrived): (Xid, i32, Mono), zxid: Zxid) {
-        self.last_op = Some(code);
+    pub(crate) fn answered(&mut self, now: Now, head: &RequestHead, zxid: Zxid) {
+        self.last_op = Some(head.code);
         // Pings and the like have negative xids, which are not the client's own numbers.
-        if xid.0 >= 0 {
-            self.last_cxid = xid.0;
+        if head.xid.0 >= 0 {
+            self.last_cxid = head.xid.0;
         }
         self.last_zxid = zxid.to_wire();
         self.last_response_mono_ms = now.mono.0;
-        self.last_latency_ms = now.mono.0.saturating_sub(arrived.0);
+        self.last_latency_ms = head.age_ms(now.mono);
         self.latency_ms.add(self.last_latency_ms);
     }
 

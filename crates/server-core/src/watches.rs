@@ -4,7 +4,7 @@ use crate::{
     context::Context,
     effect::Effect,
     fifo::Waiting,
-    input::{ConnId, Mono},
+    input::{ConnId, RequestHead},
     server::Server,
     work,
 };
@@ -14,7 +14,6 @@ use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
     event::EventType,
-    id::Xid,
     jute::{self, Reader},
     op::Op,
     reply::Body,
@@ -93,21 +92,20 @@ impl Server {
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
-        asked: (Xid, i32, Mono),
+        head: RequestHead,
         (payload, mut left): (Cow<'_, [u8]>, WatchesLeft),
     ) {
-        let lists = if asked.1 == Op::SetWatches2.code() { LISTS_OF_2 } else { LISTS };
+        let lists = if head.code == Op::SetWatches2.code() { LISTS_OF_2 } else { LISTS };
         let lists = if planted::is(Bug::PersistentNotSetAgain) { LISTS } else { lists };
         while !self.work.is_spent() {
             let Some(watched) = left.next(&payload, lists) else {
-                self.stats.read_latency_ms.add(cx.now.mono.0.saturating_sub(asked.2.0));
-                return self.reply(cx, conn, asked, Ok(Body::None));
+                self.stats.read_latency_ms.add(head.age_ms(cx.now.mono));
+                return self.reply(cx, conn, head, Ok(Body::None));
             };
             self.work.add(work::WATCH);
             self.set_watch(cx, conn, &watched, left.seen);
         }
-        let (xid, code, arrived) = asked;
-        let waiting = Waiting::Watching { xid, code, arrived, payload: payload.into(), left };
+        let waiting = Waiting::Watching { head, payload: payload.into(), left };
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_front(waiting);
         }

@@ -2,7 +2,7 @@
 //! applies its proposals.
 
 use super::{
-    AfterPersist, EnsembleAct, Learner, ObserverMaster, Reload, RevalidationWaiter, Role,
+    AfterPersist, EnsembleAct, Learner, ObserverMaster, Reload, Revalidation, RevalidationWaiter, Role,
     election_history::SearchReason, has_no_history, own_info, reconfig::is_reconfig,
 };
 use crate::{
@@ -142,10 +142,10 @@ impl Server {
         });
         match waiting {
             Some((RevalidationWaiter::Client(conn), timeout_ms)) => {
-                self.revalidated(cx, conn, (session, timeout_ms), valid);
+                self.revalidated(cx, conn, Revalidation { session, timeout_ms, valid });
             }
             Some((RevalidationWaiter::Observer(link), timeout_ms)) => {
-                self.revalidated_at_observer(cx, link, (session, timeout_ms), valid);
+                self.revalidated_at_observer(cx, link, Revalidation { session, timeout_ms, valid });
             }
             None => {}
         }

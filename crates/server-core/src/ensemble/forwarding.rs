@@ -9,7 +9,7 @@ use crate::{
     identities::Identities,
     input::{ClientRequest, ConnId, Now},
     prepare::Ephemerals,
-    propose::Requester,
+    propose::{Requester, WriteOrigin},
     server::{Outstanding, Server, SyncWaiter},
     session::{Owner, Scope},
 };
@@ -26,6 +26,22 @@ use ostler_proto::{
 };
 use ostler_zab::leading::LinkId;
 
+/// An operation of a learner's client, on its way to the leader.
+pub(crate) struct ForwardedOp<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) cxid: i32,
+    /// The operation number.
+    pub(crate) code: i32,
+    pub(crate) body: &'a [u8],
+}
+
+impl<'a> ForwardedOp<'a> {
+    /// The body is the timeout.
+    pub(crate) fn create_session(session: SessionId, body: &'a [u8; 4]) -> ForwardedOp<'a> {
+        ForwardedOp { session, cxid: 0, code: Op::CreateSession.code(), body }
+    }
+}
+
 /// A forwarded request of a learner's client, at the leader.
 struct Forwarded<'a> {
     link: LinkId,
@@ -34,34 +50,39 @@ struct Forwarded<'a> {
     ids: &'a Identities,
 }
 
+impl<'a> Forwarded<'a> {
+    fn origin(&self) -> WriteOrigin<'a> {
+        WriteOrigin { session: self.session, cxid: self.cxid, requester: Requester::Ids(self.ids) }
+    }
+}
+
 impl Server {
     /// Sends a client's request on to the leader.
     pub(crate) fn forward(
         &mut self,
         cx: &mut Context<'_>,
-        leader_link: LinkId,
         conn: ConnId,
         session: SessionId,
         request: &ClientRequest<'_>,
     ) {
         let Ok((header, body)) = RequestHeader::read(request.payload) else { return };
-        self.forward_op(cx, leader_link, conn, (session, header.xid.0, header.code), body);
+        let op = ForwardedOp { session, cxid: header.xid.0, code: header.code, body };
+        self.forward_op(cx, conn, &op);
     }
 
-    pub(crate) fn forward_op(
-        &mut self,
-        cx: &mut Context<'_>,
-        leader_link: LinkId,
-        conn: ConnId,
-        (session, cxid, code): (SessionId, i32, i32),
-        body: &[u8],
-    ) {
+    pub(crate) fn forward_op(&mut self, cx: &mut Context<'_>, conn: ConnId, op: &ForwardedOp<'_>) {
+        let Some(leader_link) = self.leader_connection() else { return };
+        let ForwardedOp { session, cxid, code, body } = *op;
         let ids = match self.conns.get(&conn) {
             Some(state) if code != Op::CreateSession.code() => state.ids.all().to_vec(),
             _ => Vec::new(),
         };
         let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
         cx.effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
+    }
+
+    fn leader_connection(&self) -> Option<LinkId> {
+        self.ensemble.as_ref()?.following()
     }
 
     /// How the transaction of a write is recognised that is forwarded now.
@@ -143,11 +164,11 @@ impl Server {
     pub(crate) fn ask_leader(
         &mut self,
         cx: &mut Context<'_>,
-        leader_link: LinkId,
         conn: ConnId,
         session: SessionId,
         timeout_ms: i32,
     ) {
+        let Some(leader_link) = self.leader_connection() else { return };
         let Some(ensemble) = &mut self.ensemble else { return };
         ensemble
             .revalidating
@@ -249,7 +270,7 @@ impl Server {
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.owner = Owner::Learner(from.link);
                 }
-                self.append(cx, session, from.cxid, Txn::CreateSession { timeout_ms }, None);
+                self.append(cx, from.origin(), Txn::CreateSession { timeout_ms });
             }
             Request::Sync(_) => {
                 self.sessions.touch(cx.now.mono, session);
@@ -277,14 +298,13 @@ impl Server {
         request: &Request<'_>,
         ephemerals: Result<Ephemerals, ErrorCode>,
     ) {
-        let (session, cxid) = (from.session, from.cxid);
         match (request, ephemerals) {
             (Request::CloseSession, Ok(Ephemerals::Allowed)) => {
-                self.propose_close(cx, session, cxid, None);
+                self.propose_close(cx, from.origin());
                 return;
             }
             (Request::Reconfig(change), Ok(_)) => {
-                self.propose_reconfig(cx, (session, cxid), change, Requester::Ids(from.ids));
+                self.propose_reconfig(cx, from.origin(), change);
                 return;
             }
             _ => {}
@@ -295,13 +315,13 @@ impl Server {
             (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
             (_, Err(error)) if !forgiven(error) => Err(error),
             (_, ephemerals) => {
-                let mut preparer = self.preparer(zxid, cx.now, session, Requester::Ids(from.ids));
+                let mut preparer = self.preparer(zxid, cx.now, from.origin());
                 preparer.ephemerals = ephemerals.unwrap_or(Ephemerals::Allowed);
                 preparer.prepare(request)
             }
         };
         let txn = prepared.unwrap_or_else(|error| Txn::Error(error.code()));
-        self.append(cx, session, cxid, txn, None);
+        self.append(cx, from.origin(), txn);
     }
 }
 

@@ -6,12 +6,14 @@
 //! takes writes of unknown sessions, unless it has given out the id itself. Upstream also takes a late write of a
 //! session that has ended; here it is refused.
 
+use super::forwarding::ForwardedOp;
 use crate::{
     context::Context,
     effect::CloseReason,
     fifo::{AnswerForm, Waiting},
-    input::{ClientRequest, ConnId, Mono, Now},
+    input::{ClientRequest, ConnId, Mono, Now, RequestHead},
     prepare::{Ephemerals, Mode},
+    propose::WriteOrigin,
     server::{Pipeline, Server},
     session::{Owner, Scope},
 };
@@ -19,7 +21,7 @@ use alloc::collections::VecDeque;
 use hashbrown::HashSet;
 use ostler_proto::{
     error::ErrorCode,
-    id::{ServerId, SessionId, Xid},
+    id::{ServerId, SessionId},
     op::Op,
     reply::Body,
     request::{Create, MultiOp, Request},
@@ -97,16 +99,14 @@ impl Server {
     fn upgrade(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId) {
         let Some(timeout_ms) = self.sessions.make_global(session) else { return };
         tracing::debug!(%session, "a local session becomes global");
-        let Some(Pipeline::Forward(leader_link)) = self.pipeline() else {
-            self.append(cx, session, 0, Txn::CreateSession { timeout_ms }, None);
+        let Some(Pipeline::Forward) = self.pipeline() else {
+            self.append(cx, WriteOrigin::server(session), Txn::CreateSession { timeout_ms });
             return;
         };
-        let code = Op::CreateSession.code();
-        self.forward_op(cx, leader_link, conn, (session, 0, code), &timeout_ms.to_be_bytes());
+        self.forward_op(cx, conn, &ForwardedOp::create_session(session, &timeout_ms.to_be_bytes()));
         self.note_touch(session);
-        let form = AnswerForm::Upgraded;
-        let txn = self.forwarded_txn();
-        let waiting = Waiting::Write { xid: Xid(0), txn, code, form, arrived: cx.now.mono };
+        let head = RequestHead::of_handshake(cx.now.mono);
+        let waiting = Waiting::Write { head, txn: self.forwarded_txn(), form: AnswerForm::Upgraded };
         if let Some(state) = self.conns.get_mut(&conn) {
             state.fifo.push_back(waiting);
         }
@@ -167,7 +167,7 @@ impl Server {
         request: &ClientRequest<'_>,
         arrived: Mono,
     ) {
-        self.reply(cx, conn, (request.xid, request.code(), arrived), Ok(Body::None));
+        self.reply(cx, conn, request.head(arrived), Ok(Body::None));
         if let Some(session) = self.conns.get(&conn).and_then(|state| state.session()) {
             self.sessions.remove(session);
         }

@@ -3,7 +3,7 @@
 //! To its observers it is a leader whose epoch has begun: they get the history that is committed here, then each
 //! commit. Requests of their clients go on to the leader like those of this server's own clients.
 
-use super::{Delayed, Ensemble, RevalidationWaiter, Role, peer_says};
+use super::{Delayed, Ensemble, Revalidation, RevalidationWaiter, Role, forwarding::ForwardedOp, peer_says};
 use crate::{
     context::Context,
     effect::{CloseReason, Effect, PeerMessage},
@@ -57,13 +57,6 @@ impl ObserverMaster {
         self.ahead.remove(&link);
         self.observers.disconnected(link);
     }
-}
-
-/// A request of an observer's client.
-struct Forwarded<'a> {
-    session: SessionId,
-    code: i32,
-    body: &'a [u8],
 }
 
 impl Server {
@@ -121,7 +114,7 @@ impl Server {
                 Packet::Revalidate { session, timeout_ms }
             }
             Packet::Request { session, cxid, code, body, ids } => {
-                if !self.admit_forwarded(cx.now, link, &Forwarded { session, code, body: &body }) {
+                if !self.admit_forwarded(cx.now, link, &ForwardedOp { session, cxid, code, body: &body }) {
                     let moved = Packet::SessionMoved(session);
                     return cx.effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(moved) });
                 }
@@ -135,24 +128,24 @@ impl Server {
     /// Whether a request may go on to the leader. The leader takes everything from here for one learner's. So a late
     /// request of a client that has moved to another server behind this one has to be stopped here. Notes the owner of
     /// the session.
-    fn admit_forwarded(&mut self, now: Now, link: LinkId, asked: &Forwarded<'_>) -> bool {
-        if asked.code == Op::CreateSession.code() {
-            let Ok(bytes) = <[u8; 4]>::try_from(asked.body) else { return false };
-            self.sessions.insert(now.mono, asked.session, i32::from_be_bytes(bytes), None);
+    fn admit_forwarded(&mut self, now: Now, link: LinkId, op: &ForwardedOp<'_>) -> bool {
+        if op.code == Op::CreateSession.code() {
+            let Ok(bytes) = <[u8; 4]>::try_from(op.body) else { return false };
+            self.sessions.insert(now.mono, op.session, i32::from_be_bytes(bytes), None);
         }
-        if let Some(state) = self.sessions.get_mut(asked.session) {
+        if let Some(state) = self.sessions.get_mut(op.session) {
             match state.owner {
                 Owner::Nobody => state.owner = Owner::Learner(link),
                 Owner::Learner(owner) if owner == link => {}
                 // A late sync does no harm, and the observer needs an answer to each.
                 Owner::Learner(_) | Owner::Here => {
-                    if asked.code != Op::Sync.code() {
+                    if op.code != Op::Sync.code() {
                         return false;
                     }
                 }
             }
         }
-        if asked.code == Op::Sync.code() {
+        if op.code == Op::Sync.code() {
             self.syncs.push_back((crate::server::UNANSWERED, SyncWaiter::Learner(link)));
         }
         true
@@ -174,9 +167,9 @@ impl Server {
         &mut self,
         cx: &mut Context<'_>,
         link: LinkId,
-        (session, timeout_ms): (SessionId, i32),
-        valid: bool,
+        answer: Revalidation,
     ) {
+        let Revalidation { session, timeout_ms, valid } = answer;
         if valid && self.sessions.get(session).is_none() {
             // Its createSession is still on its way here.
             self.sessions.insert(cx.now.mono, session, timeout_ms, None);

@@ -18,7 +18,7 @@ use crate::{
     context::Context,
     effect::{Effect, PersistOp, Record},
     input::Now,
-    propose::Requester,
+    propose::WriteOrigin,
     server::Server,
 };
 use alloc::{
@@ -89,27 +89,22 @@ impl Server {
     pub(crate) fn propose_reconfig(
         &mut self,
         cx: &mut Context<'_>,
-        (session, cxid): (SessionId, i32),
+        origin: WriteOrigin<'_>,
         change: &Reconfig<'_>,
-        requester: Requester<'_>,
     ) -> Zxid {
         let zxid = self.next_zxid();
-        let conn = match requester {
-            Requester::Client(conn) => Some(conn),
-            Requester::Ids(_) | Requester::Server => None,
-        };
-        match self.reconfigure(zxid, cx.now, session, change, requester) {
+        match self.reconfigure(zxid, cx.now, origin, change) {
             Err(refusal) => {
                 let (error, reason) = refusal.into_parts();
                 tracing::warn!(?error, reason, "a change of the ensemble was refused");
-                self.append(cx, session, cxid, Txn::Error(error.code()), conn)
+                self.append(cx, origin, Txn::Error(error.code()))
             }
             Ok(membership) => {
                 let text = membership.to_string();
                 self.set_pending(cx, membership);
                 let data = Some(text.as_bytes());
                 let txn = Txn::SetData { reconfig: true, path: path::CONFIG.into(), data, version: -1 };
-                self.append(cx, session, cxid, txn, conn)
+                self.append(cx, origin, txn)
             }
         }
     }
@@ -119,9 +114,8 @@ impl Server {
         &mut self,
         zxid: Zxid,
         now: Now,
-        session: SessionId,
+        origin: WriteOrigin<'_>,
         change: &Reconfig<'_>,
-        requester: Requester<'_>,
     ) -> Result<Membership, Refusal> {
         // Upstream has no error code for a leader that cannot write its configuration, and goes on. Here the answer is
         // the one for disabled reconfiguration: trying again does not help, an operator has to change the server.
@@ -173,9 +167,9 @@ impl Server {
             .overlay
             .get(&self.tree, path::CONFIG)
             .ok_or(Refusal(ErrorCode::NoNode, "there is no /zookeeper/config"))?;
-        let preparer = self.preparer(zxid, now, session, requester);
+        let preparer = self.preparer(zxid, now, origin);
         access::check(preparer.config, &node.acl, Perms::WRITE, preparer.ids, preparer.work)
-            .map_err(|error| Refusal(error, "whoever asked may not write /zookeeper/config"))?;
+            .map_err(|error| Refusal(error, "the caller may not write /zookeeper/config"))?;
         let text = membership.to_string();
         node.set_data(path::CONFIG, Some(text.as_bytes()), -1, zxid, now.wall_ms);
         self.stats.writes.changes_noted += 1;
