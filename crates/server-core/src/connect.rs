@@ -128,7 +128,13 @@ impl Server {
     /// Takes a session that comes back. Its other connection is closed at once, as clients come back while their old
     /// connection hangs. The password is checked before that, unlike in upstream, where a caller that only knows a
     /// session's id can keep its owner out.
-    fn reopen_session(&mut self, cx: &mut Context<'_>, conn: ConnId, handshake: Handshake, password: &[u8]) {
+    fn reopen_session(
+        &mut self,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        handshake: Handshake,
+        password: Option<&[u8]>,
+    ) {
         let Handshake { session, timeout_ms, answer_read_only } = handshake;
         let verdict = self.config.passwords.judge(session, password);
         if verdict != Verdict::Right && !planted::is(Bug::PasswordSeenLate) {

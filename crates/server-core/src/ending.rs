@@ -1,8 +1,7 @@
 //! How sessions end: by their clients, by their time, or by an operator.
 
 use crate::{
-    context::Context, effect::CloseReason, input::ConnId, propose::WriteOrigin, server::Server,
-    session::Scope, work,
+    context::Context, effect::CloseReason, propose::WriteOrigin, server::Server, session::Scope, work,
 };
 use alloc::borrow::Cow;
 use ostler_proto::{

@@ -30,7 +30,7 @@ use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     acl::Perms,
     error::ErrorCode,
-    id::{ServerId, SessionId, Zxid},
+    id::{ServerId, Zxid},
     membership::{Member, Membership},
     op::Op,
     path,
