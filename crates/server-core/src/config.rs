@@ -1,6 +1,6 @@
 //! The settings of the core.
 
-use crate::{auth::DigestAlgorithm, passwords::Passwords};
+use crate::{requests::auth::DigestAlgorithm, sessions::passwords::Passwords};
 use alloc::{string::String, vec::Vec};
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 

@@ -6,40 +6,27 @@
 #![no_std]
 extern crate alloc;
 
-mod access;
-pub mod auth;
-mod backlog;
-mod commit;
 pub mod config;
-mod connect;
+mod connections;
 mod context;
 pub mod effect;
-mod ending;
-pub mod ensemble;
-mod fifo;
-mod identities;
 pub mod input;
-
-mod multi;
-mod multi_read;
-pub mod namespaces;
-pub mod passwords;
-mod pause_detector;
-mod prepare;
-mod propose;
-mod read;
-mod reaper;
+mod pipeline;
+pub mod quorum;
 pub mod report;
-mod report_parts;
-pub mod report_quotas;
+mod requests;
 pub mod server;
-pub mod session;
+pub mod sessions;
 pub mod stats;
-mod watches;
 pub mod work;
 
 pub use config::CoreConfig;
 pub use effect::{CloseReason, DialTarget, Effect, PeerMessage, PersistOp, Record};
-pub use ensemble::EnsembleConfig;
 pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
+pub use quorum as ensemble;
+pub use quorum::EnsembleConfig;
+pub use report::quotas as report_quotas;
+pub use requests::auth;
 pub use server::Server;
+pub use sessions as session;
+pub use sessions::passwords;

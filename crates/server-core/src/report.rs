@@ -1,9 +1,12 @@
 //! Data for the four-letter words and the admin interface, all of one moment.
 
+pub mod parts;
+pub mod quotas;
+
 use crate::{
     input::{ConnId, Mono},
     server::Server,
-    session::Scope,
+    sessions::Scope,
     stats::{ConnStats, Stats},
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -74,15 +77,15 @@ pub struct QuorumReport {
 impl Server {
     /// A member's place in its ensemble; `None` for a standalone server.
     pub fn quorum(&self) -> Option<QuorumReport> {
-        let ensemble = self.ensemble.as_ref()?;
-        Some(ensemble.report(self.syncs.len()))
+        let ensemble = self.role.ensemble()?;
+        Some(ensemble.report(self.pipeline.syncs.len()))
     }
 
     /// The server's state in numbers.
     pub fn summary(&self) -> Summary {
         Summary {
             stats: self.stats.clone(),
-            outstanding: self.conns.values().map(|conn| conn.fifo.len()).sum(),
+            outstanding: self.connections.iter().map(|(_, conn)| conn.queue.len()).sum(),
             zxid: self.tree.last_processed(),
             node_count: self.tree.node_count() + 1,
             watch_count: self.watches.count(),
@@ -90,7 +93,7 @@ impl Server {
             data_size: self.tree.data_size(),
             sessions: self.tree.session_count(),
             local_sessions: self.sessions.count(Scope::Local),
-            connections: self.conns.values().filter(|conn| !conn.is_closed()).count(),
+            connections: self.connections.iter().filter(|(_, conn)| !conn.is_closed()).count(),
             digest_mismatches: self.tree.digest_mismatches(),
         }
     }
@@ -107,7 +110,7 @@ impl Server {
 
     /// Whether another server decides when global sessions expire.
     pub fn learns_sessions(&self) -> bool {
-        self.proposals.is_none()
+        !self.leads()
     }
 
     /// Local sessions by the time at which they expire; `None` if they are not enabled.
@@ -134,7 +137,7 @@ impl Server {
     /// Counts a four-letter word that has come.
     pub fn count_word(&mut self, conn: ConnId) {
         self.stats.packets_received += 1;
-        if let Some(state) = self.conns.get_mut(&conn) {
+        if let Some(state) = self.connections.get_mut(conn) {
             state.stats.received += 1;
         }
     }
@@ -142,7 +145,7 @@ impl Server {
     /// Counts the answer of a four-letter word, in this number of parts.
     pub fn count_word_answered(&mut self, conn: ConnId, parts: u64) {
         self.stats.packets_sent += parts;
-        if let Some(state) = self.conns.get_mut(&conn) {
+        if let Some(state) = self.connections.get_mut(conn) {
             state.stats.sent += parts;
         }
     }
@@ -154,7 +157,7 @@ impl Server {
 
     /// Forgets the connections' counts (`crst`).
     pub fn reset_conn_stats(&mut self) {
-        for conn in self.conns.values_mut() {
+        for conn in self.connections.iter_mut() {
             conn.stats.reset();
         }
     }

@@ -1,8 +1,10 @@
 //! The core's counts. The shell shows them as `mntr`, metrics and `cons`.
 
+pub mod namespaces;
+
 use crate::{
     input::{Now, RequestHead},
-    namespaces::Namespaces,
+    stats::namespaces::Namespaces,
 };
 use alloc::{collections::BTreeMap, vec::Vec};
 use ostler_proto::id::{ServerId, Zxid};
