@@ -71,13 +71,17 @@ struct Part {
 const STORAGE: [&str; 3] =
     ["crates/storage/src/txnlog.rs", "crates/storage/src/txnlog/*.rs", "crates/storage/src/recover.rs"];
 const TREE: [&str; 2] = ["crates/tree/src/watch.rs", "crates/tree/src/apply.rs"];
-const CORE: [&str; 6] = [
-    "crates/server-core/src/session.rs",
-    "crates/server-core/src/connect.rs",
-    "crates/server-core/src/propose.rs",
-    "crates/server-core/src/commit.rs",
-    "crates/server-core/src/ensemble.rs",
-    "crates/server-core/src/ensemble/*.rs",
+const CORE: [&str; 10] = [
+    "crates/server-core/src/sessions.rs",
+    "crates/server-core/src/sessions/local.rs",
+    "crates/server-core/src/connections/handshake.rs",
+    "crates/server-core/src/pipeline/answer.rs",
+    "crates/server-core/src/pipeline/commit.rs",
+    "crates/server-core/src/pipeline/propose.rs",
+    "crates/server-core/src/pipeline/snapshot_plan.rs",
+    "crates/server-core/src/pipeline/syncs.rs",
+    "crates/server-core/src/quorum.rs",
+    "crates/server-core/src/quorum/*.rs",
 ];
 const RECIPES: [&str; 3] =
     ["crates/recipes/src/line_order.rs", "crates/recipes/src/line.rs", "crates/recipes/src/fencing.rs"];

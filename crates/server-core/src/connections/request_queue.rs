@@ -1,8 +1,7 @@
 //! A connection's unanswered requests. Replies leave in the order in which the requests came.
 //!
 //! A write is proposed at once and waits for its commit. A read waits only behind writes of its own connection; if none
-//! is outstanding it is served at once. `Server::enqueue_read` in server.rs puts requests in, `Server::drain` in
-//! commit.rs takes them out.
+//! is outstanding it is served at once. `Server::enqueue` in requests.rs puts requests in, `Server::drain` takes them out.
 
 use crate::{
     context::Context,
