@@ -5,12 +5,16 @@
 //! history is not the newest of that quorum steps down. The epoch begins when a quorum has the leader's history on
 //! disk. The caller reports each save, as nothing may be promised before it is on disk.
 
+mod discovery;
 mod duplicate_ids;
 mod origin;
 mod refusal;
+mod synchronization;
 
 pub use origin::{AddressMatch, LearnerOrigin};
 pub use refusal::Refusal;
+
+use discovery::Greeting;
 
 use crate::{
     quorum::{Electorate, Quorum},
@@ -20,7 +24,6 @@ use alloc::{
     collections::{BTreeMap, BTreeSet},
     vec::Vec,
 };
-use ostler_planted::{self as planted, Bug};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 
 /// The most epochs that two servers of one ensemble can be apart. A learner beyond it has another ensemble's data, or a
@@ -363,7 +366,8 @@ impl Leading {
         out: &mut Vec<LeadingOutput>,
     ) {
         if let FromLearner::Info { id, observer, accepted } = what {
-            return self.greeted(now, link, (id, origin), observer, accepted, out);
+            let greeting = Greeting { id, origin, observer, accepted };
+            return self.greeted(now, link, greeting, out);
         }
         let Some(learner) = self.learners.get_mut(&link) else {
             return out.push(LeadingOutput::Refuse { link, server: None, why: Refusal::OutOfTurn });
@@ -392,26 +396,6 @@ impl Leading {
     /// A learner's connection is gone.
     pub fn disconnected(&mut self, link: LinkId) {
         self.learners.remove(&link);
-    }
-
-    /// The accepted epoch is on disk: it can be sent to learners.
-    pub fn accepted_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let Stage::Epoch { saved, .. } = &mut self.stage else { return };
-        *saved = true;
-        for (link, learner) in &mut self.learners {
-            if learner.stage == LearnerStage::Greeted {
-                (learner.stage, learner.progressed_at) = (LearnerStage::EpochSent, now);
-                out.push(LeadingOutput::LeaderInfo { link: *link, epoch: self.epoch });
-            }
-        }
-        self.consider_history(now, out);
-    }
-
-    /// The current epoch is on disk: this server counts towards the quorum that has the history.
-    pub fn current_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let Stage::Sync { saved, .. } = &mut self.stage else { return };
-        *saved = true;
-        self.consider_broadcast(now, out);
     }
 
     /// Refuses learners that have taken too long, and steps down without a quorum. To be called every half tick.
@@ -479,218 +463,5 @@ impl Leading {
         use LearnerStage::{Active, Synced};
         let mut learners = self.learners.values();
         learners.any(|of| of.id == server && !of.observer && matches!(of.stage, Synced | Active))
-    }
-
-    fn greeted(
-        &mut self,
-        now: Mono,
-        link: LinkId,
-        (id, origin): (ServerId, LearnerOrigin),
-        observer: bool,
-        accepted: Epoch,
-        out: &mut Vec<LeadingOutput>,
-    ) {
-        // The new epoch is above each learner's accepted epoch, and epochs never go back: a wrong one would use up the
-        // epochs of the ensemble.
-        let own = self.own.accepted;
-        if accepted.0.saturating_sub(own.0) > EPOCHS_AHEAD_MAX || accepted.next().is_none() {
-            return out.push(LeadingOutput::Refuse {
-                link,
-                server: Some(id),
-                why: Refusal::EpochTooFar { accepted, own },
-            });
-        }
-        let refusal = if id == self.me || self.learners.contains_key(&link) {
-            Some(Refusal::SameId)
-        } else {
-            self.replace_duplicate(now, id, origin, out).or_else(|| self.too_many_unsynced(id))
-        };
-        if let Some(why) = refusal {
-            return out.push(LeadingOutput::Refuse { link, server: Some(id), why });
-        }
-        let mut stage = LearnerStage::Greeted;
-        if let Stage::Discovery { highest } = &mut self.stage {
-            *highest = (*highest).max(accepted);
-        } else if !matches!(self.stage, Stage::Epoch { saved: false, .. }) {
-            stage = LearnerStage::EpochSent;
-            out.push(LeadingOutput::LeaderInfo { link, epoch: self.epoch });
-        }
-        self.learners.insert(
-            link,
-            Learner {
-                id,
-                observer,
-                origin,
-                stage,
-                heard: now,
-                progressed_at: now,
-                lost_data: false,
-                acked_before_history: Zxid::ZERO,
-                awaited_acks: AwaitedAcks::default(),
-            },
-        );
-        self.consider_epoch(now, out);
-    }
-
-    /// If a quorum is connected: the new epoch is one above the highest that any of them has accepted.
-    fn consider_epoch(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let Stage::Discovery { highest } = self.stage else { return };
-        if !self.electorate.is_quorum(|server| self.is_here(server)) {
-            return;
-        }
-        let Some(next) = highest.next() else {
-            return out.push(LeadingOutput::StepDown(StepDown::NoEpochLeft));
-        };
-        self.epoch = next;
-        if planted::is(Bug::EpochReused) && highest.0 > 0 {
-            self.epoch = highest;
-        }
-        self.deadline = now.after(self.timing.init);
-        self.stage = Stage::Epoch { saved: false, acks: BTreeSet::new() };
-        out.push(LeadingOutput::SaveAccepted(self.epoch));
-        if planted::is(Bug::EpochNotSaved) {
-            self.accepted_saved(now, out);
-        }
-    }
-
-    fn epoch_acked(
-        &mut self,
-        now: Mono,
-        link: LinkId,
-        last: Zxid,
-        current: Option<Epoch>,
-        out: &mut Vec<LeadingOutput>,
-    ) {
-        let established = self.is_established();
-        let Some(learner) = self.learners.get_mut(&link) else { return };
-        let server = Some(learner.id);
-        if learner.stage != LearnerStage::EpochSent {
-            return out.push(LeadingOutput::Refuse { link, server, why: Refusal::OutOfTurn });
-        }
-        let has_nothing = last == Zxid::ZERO && current.is_none_or(|current| current == Epoch(0));
-        if has_nothing && !established && self.servers_with_data.contains(&learner.id) {
-            learner.lost_data = true;
-            out.push(LeadingOutput::DataLost(learner.id));
-        }
-        if let Stage::Epoch { acks, .. } = &mut self.stage {
-            let knows_more = current.filter(|current| (*current, last) > (self.own.current, self.own.last));
-            if !learner.observer && (current.is_none() || knows_more.is_some()) {
-                self.unwilling.insert(learner.id);
-            } else if !learner.observer && !learner.lost_data {
-                acks.insert(learner.id);
-            }
-            if let Some(current) = knows_more {
-                self.learners.remove(&link);
-                out.push(LeadingOutput::Refuse { link, server, why: Refusal::Ahead { current, last } });
-            } else {
-                learner.stage = LearnerStage::EpochAcked(last);
-                self.consider_history(now, out);
-            }
-            return self.step_down_if_unpromised(out);
-        }
-        // The leader's history is decided, so this learner's history is not compared with it.
-        (learner.stage, learner.progressed_at) = (LearnerStage::Syncing, now);
-        out.push(LeadingOutput::Synchronise { link, last });
-    }
-
-    /// Steps down if no quorum can promise this epoch any more. Upstream waits for `initLimit`.
-    fn step_down_if_unpromised(&self, out: &mut Vec<LeadingOutput>) {
-        if !self.electorate.is_quorum(|server| self.may_promise(server)) {
-            out.push(LeadingOutput::StepDown(StepDown::EpochNotAccepted));
-        }
-    }
-
-    /// Whether a server has promised the epoch or may still do so.
-    fn may_promise(&self, server: ServerId) -> bool {
-        let Stage::Epoch { acks, .. } = &self.stage else { return true };
-        acks.contains(&server) || !self.unwilling.contains(&server)
-    }
-
-    /// If a quorum has promised the epoch: none of them has a newer history than this server, so synchronization
-    /// begins.
-    fn consider_history(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let Stage::Epoch { saved: true, acks } = &self.stage else { return };
-        if !self.electorate.is_quorum(|server| server == self.me || acks.contains(&server)) {
-            return;
-        }
-        self.deadline = now.after(self.timing.init);
-        self.stage = Stage::Sync { saved: false, acks: BTreeSet::new() };
-        out.push(LeadingOutput::SaveCurrent(self.epoch));
-        for (link, learner) in &mut self.learners {
-            if let LearnerStage::EpochAcked(last) = learner.stage {
-                (learner.stage, learner.progressed_at) = (LearnerStage::Syncing, now);
-                out.push(LeadingOutput::Synchronise { link: *link, last });
-            }
-        }
-    }
-
-    fn acked(&mut self, now: Mono, link: LinkId, zxid: Zxid, out: &mut Vec<LeadingOutput>) {
-        let Some(learner) = self.learners.get_mut(&link) else { return };
-        match learner.stage {
-            LearnerStage::Syncing if zxid != Zxid::new(self.epoch, 0) => {
-                if zxid.epoch() == self.epoch {
-                    learner.acked_before_history = learner.acked_before_history.max(zxid);
-                }
-            }
-            LearnerStage::Syncing => {
-                learner.stage = LearnerStage::Synced;
-                if planted::is(Bug::ObserverCounts)
-                    && learner.observer
-                    && let Stage::Sync { acks, .. } = &mut self.stage
-                {
-                    let missing =
-                        self.electorate.current.voters().find(|of| *of != self.me && !acks.contains(of));
-                    acks.extend(missing);
-                }
-                if !learner.observer
-                    && !learner.lost_data
-                    && let Stage::Sync { acks, .. } = &mut self.stage
-                {
-                    acks.insert(learner.id);
-                }
-                let (from, acked) = (learner.id, learner.acked_before_history);
-                if self.is_established() {
-                    self.up_to_date(now, out);
-                    if acked > Zxid::ZERO {
-                        out.push(LeadingOutput::Acknowledged { from, zxid: acked });
-                    }
-                } else {
-                    self.consider_broadcast(now, out);
-                }
-            }
-            // A learner acknowledges UPTODATE, too, with the zxid of NEWLEADER, whose counter is 0.
-            LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
-            LearnerStage::Synced | LearnerStage::Active => {
-                learner.awaited_acks.acknowledged(zxid);
-                out.push(LeadingOutput::Acknowledged { from: learner.id, zxid });
-            }
-            _ => {
-                let server = Some(learner.id);
-                out.push(LeadingOutput::Refuse { link, server, why: Refusal::OutOfTurn });
-            }
-        }
-    }
-
-    /// If a quorum has the history on disk, the epoch begins.
-    fn consider_broadcast(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        let Stage::Sync { saved, acks } = &self.stage else { return };
-        let has = |server: ServerId| (server == self.me && *saved) || acks.contains(&server);
-        if !self.electorate.is_quorum(has) {
-            return;
-        }
-        self.stage = Stage::Broadcast;
-        out.push(LeadingOutput::Established(self.epoch));
-        self.up_to_date(now, out);
-    }
-
-    /// Sends UPTODATE to learners that have the history. Only from then on do they answer heartbeats, so their silence
-    /// counts from now.
-    fn up_to_date(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
-        for (link, learner) in &mut self.learners {
-            if learner.stage == LearnerStage::Synced {
-                (learner.stage, learner.heard) = (LearnerStage::Active, now);
-                out.push(LeadingOutput::UpToDate(*link));
-            }
-        }
     }
 }
