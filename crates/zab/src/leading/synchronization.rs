@@ -12,7 +12,7 @@ impl Leading {
         let new_leader = Zxid::new(self.epoch, 0);
         let Some(learner) = self.learners.get_mut(&link) else { return };
         match learner.stage {
-            LearnerStage::Syncing if zxid == new_leader => self.has_history_now(now, link, out),
+            LearnerStage::Syncing if zxid == new_leader => self.new_leader_acked(now, link, out),
             LearnerStage::Syncing if zxid.epoch() == self.epoch => {
                 learner.acked_before_history = learner.acked_before_history.max(zxid);
             }
@@ -31,7 +31,7 @@ impl Leading {
     }
 
     /// A learner has acknowledged NEWLEADER: it has the history on disk.
-    fn has_history_now(&mut self, now: Mono, link: LinkId, out: &mut Vec<LeadingOutput>) {
+    fn new_leader_acked(&mut self, now: Mono, link: LinkId, out: &mut Vec<LeadingOutput>) {
         let Some(learner) = self.learners.get_mut(&link) else { return };
         learner.stage = LearnerStage::Synced;
         let (from, acked) = (learner.id, learner.acked_before_history);
