@@ -19,7 +19,7 @@ script::traces! {
     later_epoch_wins
     leader_dies
     leader_does_not_lead
-    leader_restarts_at_once
+    elected_leader_restarts
     new_ensemble_without_history
     observer
     two_of_five_cut_off
