@@ -15,7 +15,7 @@
 //! - `quietly` before another command leaves its trace out.
 
 use crate::{
-    net::{Way, pair},
+    net::{number, parse_pair, parse_way},
     script::Script,
     server::{Data, Log, Server},
     world::World,
@@ -53,7 +53,8 @@ impl Script for World {
             ["deliver", way, "once"] => assert!(self.deliver(Some(parse_way(way))), "nothing is under way"),
             ["hold", ways @ ..] => self.net.held.extend(ways.iter().map(|way| parse_way(way))),
             ["release", ways @ ..] => {
-                ways.iter().for_each(|way| assert!(self.net.held.remove(&parse_way(way)), "{way} is not held"));
+                ways.iter()
+                    .for_each(|way| assert!(self.net.held.remove(&parse_way(way)), "{way} is not held"));
             }
             ["cut", pairs @ ..] => pairs.iter().for_each(|text| self.cut(text)),
             ["heal"] => self.net.cut.clear(),
@@ -108,20 +109,11 @@ impl World {
     }
 
     fn cut(&mut self, text: &str) {
-        let (a, b) = text.split_once('-').map(|(a, b)| (number(a), number(b))).unwrap();
-        self.net.cut.insert(pair(a, b));
+        let (a, b) = parse_pair(text);
+        self.net.cut.insert((a, b));
         self.break_between(a, b);
         self.settle();
     }
-}
-
-fn number(text: &str) -> i64 {
-    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
-}
-
-fn parse_way(text: &str) -> Way {
-    let (from, to) = text.split_once("->").unwrap_or_else(|| panic!("{text} is not a way, such as 1->2"));
-    (number(from), number(to))
 }
 
 /// `0x100000001`, or `0x100000001-0x100000004`. Each record is named after its zxid.

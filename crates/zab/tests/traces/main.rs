@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod commands;
+mod message;
 mod net;
 mod packets;
 mod roles;

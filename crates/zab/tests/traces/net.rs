@@ -1,44 +1,14 @@
-//! The network of a trace: messages arrive only when a command delivers them.
+//! The network of a trace: messages arrive only when a command delivers them. The tests of the core use this file, too.
 
-use crate::{packets, server::Log, words};
-use ostler_proto::{election::Notification, id::Zxid};
-use ostler_zab::{
-    leading::{FromLearner, LinkId},
-    learning::FromLeader,
-};
+use ostler_zab::leading::LinkId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A message on the election port or the quorum port.
-#[derive(Clone)]
-pub(crate) enum Message {
-    Vote(Notification),
-    ToLeader(LinkId, FromLearner),
-    ToLearner(LinkId, FromLeader),
-    /// SNAP with the whole tree, for which the log stands here.
-    Tree(LinkId, Zxid, Log),
-    /// The sender has closed the connection.
-    Closed(LinkId),
-}
-
-impl Message {
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Message::Vote(vote) => words::vote(vote),
-            Message::ToLeader(_, packet) => packets::from_learner(*packet),
-            Message::ToLearner(_, packet) => packets::from_leader(packet),
-            Message::Tree(_, at, _) => packets::from_leader(&FromLeader::Snap(*at)),
-            Message::Closed(_) => "closes the connection".into(),
-        }
-    }
-}
 
 /// From one server to another.
 pub(crate) type Way = (i64, i64);
 
-#[derive(Default)]
-pub(crate) struct Net {
+pub(crate) struct Net<M> {
     /// Messages under way, in the order in which they were sent.
-    pub(crate) under_way: VecDeque<(Way, Message)>,
+    pub(crate) under_way: VecDeque<(Way, M)>,
     /// Ways on which messages wait until they are released.
     pub(crate) held: BTreeSet<Way>,
     /// Pairs of servers, the smaller id first, between which nothing passes.
@@ -50,11 +20,40 @@ pub(crate) struct Net {
     links_made: u64,
 }
 
+/// Reads a way, such as `1->2`.
+pub(crate) fn parse_way(text: &str) -> Way {
+    let (from, to) = text.split_once("->").unwrap_or_else(|| panic!("{text} is not a way, such as 1->2"));
+    (number(from), number(to))
+}
+
+/// Reads a pair of servers, such as `1-2`.
+pub(crate) fn parse_pair(text: &str) -> Way {
+    let (a, b) = text.split_once('-').unwrap_or_else(|| panic!("{text} is not a pair, such as 1-2"));
+    pair(number(a), number(b))
+}
+
+pub(crate) fn number(text: &str) -> i64 {
+    text.parse().unwrap_or_else(|_| panic!("{text} is not a number"))
+}
+
 pub(crate) fn pair(a: i64, b: i64) -> Way {
     (a.min(b), a.max(b))
 }
 
-impl Net {
+impl<M> Default for Net<M> {
+    fn default() -> Net<M> {
+        Net {
+            under_way: VecDeque::new(),
+            held: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            elections: BTreeSet::new(),
+            links: BTreeMap::new(),
+            links_made: 0,
+        }
+    }
+}
+
+impl<M> Net<M> {
     pub(crate) fn link(&mut self, learner: i64, leader: i64) -> LinkId {
         self.links_made += 1;
         let link = LinkId(self.links_made);
@@ -63,7 +62,7 @@ impl Net {
     }
 
     /// The next message that can arrive, on one way or on all.
-    pub(crate) fn take(&mut self, only: Option<Way>) -> Option<(Way, Message)> {
+    pub(crate) fn take(&mut self, only: Option<Way>) -> Option<(Way, M)> {
         let arrives = |way: &Way| !self.held.contains(way) && only.is_none_or(|only| only == *way);
         let at = self.under_way.iter().position(|(way, _)| arrives(way))?;
         self.under_way.remove(at)

@@ -14,12 +14,18 @@ pub(crate) fn name(record: &Record) -> String {
 
 pub(crate) fn from_learner(of: FromLearner) -> String {
     match of {
-        FromLearner::Info { observer: false, accepted, .. } => format!("FOLLOWERINFO acceptedEpoch {}", accepted.0),
-        FromLearner::Info { observer: true, accepted, .. } => format!("OBSERVERINFO acceptedEpoch {}", accepted.0),
+        FromLearner::Info { observer: false, accepted, .. } => {
+            format!("FOLLOWERINFO acceptedEpoch {}", accepted.0)
+        }
+        FromLearner::Info { observer: true, accepted, .. } => {
+            format!("OBSERVERINFO acceptedEpoch {}", accepted.0)
+        }
         FromLearner::AckEpoch { last, current: Some(current) } => {
             format!("ACKEPOCH last {last}, currentEpoch {}", current.0)
         }
-        FromLearner::AckEpoch { last, current: None } => format!("ACKEPOCH last {last}, epoch accepted before"),
+        FromLearner::AckEpoch { last, current: None } => {
+            format!("ACKEPOCH last {last}, epoch accepted before")
+        }
         FromLearner::Ack(zxid) => format!("ACK {zxid}"),
         FromLearner::SignOfLife => "PING".into(),
     }
@@ -97,6 +103,8 @@ pub(crate) fn hang_up(why: HangUp) -> String {
         }
         HangUp::OutOfTurn => "the packet is out of turn".into(),
         HangUp::Gap { last, next } => format!("{next} comes after {last}"),
-        HangUp::UnmatchedCommit { expected, committed } => format!("{committed} is committed before {expected}"),
+        HangUp::UnmatchedCommit { expected, committed } => {
+            format!("{committed} is committed before {expected}")
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Carries out the outputs of leaders and learners.
 
 use crate::{
-    net::Message,
+    message::Message,
     packets,
     server::{Held, Log, Role},
     world::{Next, TIMING, World},
@@ -48,7 +48,9 @@ impl World {
     fn carry_out_leading(&mut self, id: i64, outputs: Vec<LeadingOutput>) {
         for output in outputs {
             match output {
-                LeadingOutput::SaveAccepted(epoch) => self.save_accepted(id, epoch, Some(Held::AcceptedSaved)),
+                LeadingOutput::SaveAccepted(epoch) => {
+                    self.save_accepted(id, epoch, Some(Held::AcceptedSaved))
+                }
                 LeadingOutput::SaveCurrent(epoch) => self.save_current(id, epoch, Some(Held::CurrentSaved)),
                 LeadingOutput::LeaderInfo { link, epoch } => self.tell(link, FromLeader::LeaderInfo(epoch)),
                 LeadingOutput::Synchronise { link, last } => self.synchronise(id, link, last),
@@ -202,7 +204,9 @@ impl World {
                 self.output(format!("{id} serves clients in epoch {}", epoch.0));
                 self.server(id).election.established(epoch);
             }
-            LearningOutput::Pong(_) => self.send_on(link, false, Message::ToLeader(link, FromLearner::SignOfLife)),
+            LearningOutput::Pong(_) => {
+                self.send_on(link, false, Message::ToLeader(link, FromLearner::SignOfLife))
+            }
             LearningOutput::HangUp(why) => {
                 self.output(format!("{id} leaves its leader: {}", packets::hang_up(why)));
                 self.look(id);

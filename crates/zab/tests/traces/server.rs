@@ -79,7 +79,8 @@ impl Server {
     pub(crate) fn boot(&mut self, id: ServerId) {
         let (observer, on_disk) = (self.observer, self.on_disk.clone());
         let without_history = self.without_history;
-        *self = Server { up: true, without_history, data: on_disk.clone(), on_disk, ..Server::new(id, observer) };
+        *self =
+            Server { up: true, without_history, data: on_disk.clone(), on_disk, ..Server::new(id, observer) };
         self.election.set_without_history(without_history);
     }
 
@@ -117,6 +118,11 @@ impl Server {
             Role::Learning(..) => "FOLLOWING".into(),
         };
         let data = &self.data;
-        format!("{role}; acceptedEpoch {}, currentEpoch {}, last {}", data.accepted.0, data.current.0, data.last())
+        format!(
+            "{role}; acceptedEpoch {}, currentEpoch {}, last {}",
+            data.accepted.0,
+            data.current.0,
+            data.last()
+        )
     }
 }

@@ -1,7 +1,8 @@
 //! The servers of a trace, their time and their connections. Each input and each output is written down.
 
 use crate::{
-    net::{Message, Net, Way, pair},
+    message::Message,
+    net::{Net, Way, pair},
     packets,
     server::{Role, Server},
     words,
@@ -31,7 +32,7 @@ pub(crate) struct World {
     pub(crate) servers: BTreeMap<i64, Server>,
     pub(crate) electorate: Electorate,
     pub(crate) now: u64,
-    pub(crate) net: Net,
+    pub(crate) net: Net<Message>,
     pub(crate) next: VecDeque<Next>,
     pub(crate) trace: Vec<String>,
 }
@@ -162,7 +163,8 @@ impl World {
                     }
                     let names: Vec<String> = all.iter().map(i64::to_string).collect();
                     self.output(format!("{id} -> {} {}", names.join(","), words::vote(&notification)));
-                    all.into_iter().for_each(|to| self.send_vote(id, to, Message::Vote(notification.clone())));
+                    all.into_iter()
+                        .for_each(|to| self.send_vote(id, to, Message::Vote(notification.clone())));
                 }
                 ElectionOutput::Elected { leader } => self.elected(id, leader),
                 ElectionOutput::LookAgain => self.look(id),
@@ -180,7 +182,8 @@ impl World {
             self.net.elections.insert(pair(from, to));
             self.next.push_back(Next::ElectionLink { at: to, peer: from, up });
         }
-        let is_noted = |next: &Next| matches!(next, Next::ElectionLink { at, peer, .. } if (*at, *peer) == (from, to));
+        let is_noted =
+            |next: &Next| matches!(next, Next::ElectionLink { at, peer, .. } if (*at, *peer) == (from, to));
         if !self.next.iter().any(is_noted) {
             self.next.push_back(Next::ElectionLink { at: from, peer: to, up });
         }
@@ -247,7 +250,8 @@ impl World {
             }
             Message::Closed(link) => {
                 self.input(text);
-                let ends = if matches!(self.server(to).role, Role::Learning(..)) { (to, from) } else { (from, to) };
+                let ends =
+                    if matches!(self.server(to).role, Role::Learning(..)) { (to, from) } else { (from, to) };
                 self.link_closed(to, link, ends);
             }
             Message::ToLeader(link, packet) => {
@@ -271,10 +275,11 @@ impl World {
     pub(crate) fn pass(&mut self, ms: u64) {
         let end = self.now + ms;
         while self.now < end {
-            let due = self.servers.values().filter(|server| server.up).filter_map(|server| match server.role {
-                Role::Dialling(_, until) => Some(until.0),
-                _ => server.election.next_deadline().map(|due| due.0),
-            });
+            let due =
+                self.servers.values().filter(|server| server.up).filter_map(|server| match server.role {
+                    Role::Dialling(_, until) => Some(until.0),
+                    _ => server.election.next_deadline().map(|due| due.0),
+                });
             let next_tick = (self.now / TICK_MS + 1) * TICK_MS;
             self.now = due.chain([next_tick, end]).min().unwrap_or(end).max(self.now);
             self.servers.keys().copied().collect::<Vec<_>>().into_iter().for_each(|id| self.timers(id));
