@@ -1,6 +1,7 @@
 //! The text of packets, transactions and answers.
 
 use ostler_proto::{
+    error::ErrorCode,
     id::{SessionId, Zxid},
     jute::Reader,
     membership::Membership,
@@ -48,7 +49,10 @@ fn txn(of: &Txn<'_>) -> String {
         }
         Txn::SetAcl { path, .. } => format!("setAcl {path}"),
         Txn::Check { path, version } => format!("check {path} version {version}"),
-        Txn::Error(code) => format!("error {code}"),
+        Txn::Error(code) => match ErrorCode::from_code(*code) {
+            Some(error) => format!("error {error:?}"),
+            None => format!("error {code}"),
+        },
         Txn::Multi(txns) => format!("multi [{}]", txns.iter().map(txn).collect::<Vec<_>>().join(", ")),
     }
 }

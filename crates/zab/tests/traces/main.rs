@@ -13,6 +13,7 @@ mod world;
 
 script::traces! {
     world::World:
+    acknowledgement_waits_for_disk
     equal_votes
     fresh_start
     joins_running_ensemble
