@@ -1,12 +1,8 @@
-//! The commands of a trace file.
+//! The commands of a trace file. Those about the network are in net.rs.
 //!
 //! - `servers 1 2 3 observers 4`: the ensemble. `server 4 of 1 2 3`: a server that is to join it.
 //! - `keep 2`: servers that start from now on keep this number of transactions in memory for learners.
 //! - `start 1`, `crash 1`: a process begins, with what is on its disk, or ends. Acts that are not done are lost.
-//! - `deliver`: all messages arrive, and all that follow from them. `deliver 1->2`: those that are under way now, on
-//!   this way. `deliver 1->2 once`: the first of them.
-//! - `hold 3->1 3->2`, `release 3->1 3->2`: messages on these ways wait.
-//! - `cut 1-3 2-3`, `heal`: connections break, and none can be made.
 //! - `disk 3 waits`, `disk 3 done`: nothing is on disk before it is done.
 //! - `time +200`: timers run for this number of ms, and no message arrives. `run +200`: all messages arrive meanwhile.
 //! - `client a connects 2`, `client a disconnects`, `client a create /a` and other requests: see clients.rs.
@@ -15,15 +11,12 @@
 
 use crate::{
     member::Member,
-    net::{number, parse_pair, parse_way},
+    net::{Networked, number},
     packets,
     script::Script,
     world::World,
 };
 use ostler_proto::membership::Membership;
-
-/// More messages than any trace has.
-const MESSAGES_MAX: usize = 1_000;
 
 impl Script for World {
     fn run(&mut self, command: &[&str]) -> Vec<String> {
@@ -38,29 +31,6 @@ impl Script for World {
             ["keep", count] => self.kept = number(count) as usize,
             ["start", id] => self.start(number(id)),
             ["crash", id] => self.crash(number(id)),
-            ["deliver"] => {
-                let count = (0..MESSAGES_MAX).take_while(|_| self.deliver(None)).count();
-                assert!(count < MESSAGES_MAX, "messages go to and fro without end");
-            }
-            ["deliver", way] => {
-                let way = parse_way(way);
-                let count = self.net.under_way.iter().filter(|(of, _)| *of == way).count();
-                (0..count).for_each(|_| _ = self.deliver(Some(way)));
-            }
-            ["deliver", way, "once"] => assert!(self.deliver(Some(parse_way(way))), "nothing is under way"),
-            ["hold", ways @ ..] => self.net.held.extend(ways.iter().map(|way| parse_way(way))),
-            ["release", ways @ ..] => {
-                ways.iter()
-                    .for_each(|way| assert!(self.net.held.remove(&parse_way(way)), "{way} is not held"));
-            }
-            ["cut", pairs @ ..] => {
-                for (a, b) in pairs.iter().map(|text| parse_pair(text)) {
-                    self.net.cut.insert((a, b));
-                    self.break_between(a, b);
-                    self.settle();
-                }
-            }
-            ["heal"] => self.net.cut.clear(),
             ["disk", id, "waits"] => self.member(number(id)).disk.waits = true,
             ["disk", id, "done"] => {
                 self.member(number(id)).disk.waits = false;
@@ -73,7 +43,7 @@ impl Script for World {
             ["client", name, "disconnects"] => self.client_disconnects(name),
             ["client", name, request @ ..] => self.client_asks(name, request),
             ["state"] => self.describe(),
-            _ => panic!("there is no command {command:?}"),
+            _ => assert!(self.network_command(command), "there is no command {command:?}"),
         }
         self.settle();
         std::mem::take(&mut self.trace)

@@ -3,7 +3,7 @@
 use crate::{
     clients::{Client, Conn},
     member::{Member, restore},
-    net::{Net, Way, pair},
+    net::{Net, Networked, Way, pair},
     packets::{self, Names},
     words,
 };
@@ -127,24 +127,6 @@ impl World {
         }
     }
 
-    /// Breaks all connections between two servers. Both notice, if they are up.
-    pub(crate) fn break_between(&mut self, a: i64, b: i64) {
-        let had_election = self.net.elections.contains(&pair(a, b));
-        let links = self.net.break_between(a, b);
-        for (at, peer) in [(a, b), (b, a)] {
-            if !self.is_up(at) {
-                continue;
-            }
-            if had_election {
-                self.next.push_back(Next::ElectionLink { at, peer, up: false });
-            }
-            for link in &links {
-                self.input(format!("{at} loses the connection to {peer}"));
-                self.step(at, Input::PeerGone { link: *link });
-            }
-        }
-    }
-
     pub(crate) fn step(&mut self, id: i64, input: Input<'_>) {
         let (now, mut effects) = (self.time(), Vec::new());
         let Some(server) = &mut self.member(id).server else { return };
@@ -212,7 +194,7 @@ impl World {
                 let all: Vec<String> = all.iter().map(packets::membership).collect();
                 self.effect(format!("{id} needs connections to {}", all.join(" and ")));
             }
-            Effect::SendVote { to, notification } => self.send_vote(id, to.0, notification),
+            Effect::SendVote { .. } => unreachable!("votes are sent by the step"),
             Effect::RefuseVotes { of, why } => {
                 self.effect(format!("{id} refuses the votes of {}: {why}", of.0))
             }
@@ -324,23 +306,6 @@ impl World {
         }
     }
 
-    /// Lets the next message arrive, on one way or on all. `false` if there is none.
-    pub(crate) fn deliver(&mut self, only: Option<Way>) -> bool {
-        let Some(((from, to), message)) = self.net.take(only) else { return false };
-        self.input(format!("{to} <- {from} {}", message.text(&self.names)));
-        match message {
-            Message::Vote(notification) => self.step(to, Input::Vote { from: ServerId(from), notification }),
-            Message::Packet(link, packet) => self.step(to, Input::Peer { link, packet }),
-            Message::Closed(link) => self.step(to, Input::PeerGone { link }),
-            Message::Tree(link, tree) => {
-                self.step(to, Input::SnapBegins { link });
-                self.step(to, Input::Snap { link, tree: Box::new(restore(&tree)) });
-            }
-        }
-        self.settle();
-        true
-    }
-
     /// Time passes. What is due happens. With `delivers` all messages arrive at once, else none does.
     pub(crate) fn pass(&mut self, ms: u64, delivers: bool) {
         let end = self.now + ms;
@@ -371,6 +336,48 @@ impl World {
         self.step(id, Input::Deadline);
         if self.trace.len() > at {
             self.trace.insert(at, format!("{} ms: a timer of {id} ends", self.now));
+        }
+        self.settle();
+    }
+}
+
+impl Networked for World {
+    type Message = Message;
+
+    fn net(&mut self) -> &mut Net<Message> {
+        &mut self.net
+    }
+
+    fn deliver(&mut self, only: Option<Way>) -> bool {
+        let Some(((from, to), message)) = self.net.take(only) else { return false };
+        self.input(format!("{to} <- {from} {}", message.text(&self.names)));
+        match message {
+            Message::Vote(notification) => self.step(to, Input::Vote { from: ServerId(from), notification }),
+            Message::Packet(link, packet) => self.step(to, Input::Peer { link, packet }),
+            Message::Closed(link) => self.step(to, Input::PeerGone { link }),
+            Message::Tree(link, tree) => {
+                self.step(to, Input::SnapBegins { link });
+                self.step(to, Input::Snap { link, tree: Box::new(restore(&tree)) });
+            }
+        }
+        self.settle();
+        true
+    }
+
+    fn break_between(&mut self, a: i64, b: i64) {
+        let had_election = self.net.elections.contains(&pair(a, b));
+        let links = self.net.break_between(a, b);
+        for (at, peer) in [(a, b), (b, a)] {
+            if !self.is_up(at) {
+                continue;
+            }
+            if had_election {
+                self.next.push_back(Next::ElectionLink { at, peer, up: false });
+            }
+            for link in &links {
+                self.input(format!("{at} loses the connection to {peer}"));
+                self.step(at, Input::PeerGone { link: *link });
+            }
         }
         self.settle();
     }

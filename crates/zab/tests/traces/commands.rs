@@ -1,13 +1,9 @@
-//! The commands of a trace file.
+//! The commands of a trace file. Those about the network are in net.rs.
 //!
 //! - `servers 1 2 3 observers 4`: the ensemble.
 //! - `start 1`, or `start 1 accepted 2 current 1 log 0x100000001-0x100000009 without-history`: a process begins, with
 //!   this on its disk, or with what was there when it crashed. The epochs are the log's by default.
 //! - `crash 3`: a process ends. Acts that its disk has not done are lost.
-//! - `deliver`: all messages arrive, and all that follow from them. `deliver 1->2`: those that are under way now, on
-//!   this way. `deliver 1->2 once`: the first of them.
-//! - `hold 3->1 3->2`, `release 3->1 3->2`: messages on these ways wait.
-//! - `cut 1-3 2-3`, `heal`: connections break, and none can be made.
 //! - `disk 3 waits`, `disk 3 done`: nothing is on disk before it is done.
 //! - `time +200`: timers run for this number of ms. No message arrives meanwhile.
 //! - `propose 3 a`: a client asks for a write.
@@ -15,16 +11,13 @@
 //! - `quietly` before another command leaves its trace out.
 
 use crate::{
-    net::{number, parse_pair, parse_way},
+    net::{Networked, number},
     script::Script,
     server::{Data, Log, Server},
     world::World,
 };
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{Electorate, Quorum, Record};
-
-/// More messages than any trace has.
-const MESSAGES_MAX: usize = 1_000;
 
 impl Script for World {
     fn run(&mut self, command: &[&str]) -> Vec<String> {
@@ -41,23 +34,6 @@ impl Script for World {
                 self.start(id);
             }
             ["crash", id] => self.crash(number(id)),
-            ["deliver"] => {
-                let count = (0..MESSAGES_MAX).take_while(|_| self.deliver(None)).count();
-                assert!(count < MESSAGES_MAX, "messages go to and fro without end");
-            }
-            ["deliver", way] => {
-                let way = parse_way(way);
-                let count = self.net.under_way.iter().filter(|(of, _)| *of == way).count();
-                (0..count).for_each(|_| _ = self.deliver(Some(way)));
-            }
-            ["deliver", way, "once"] => assert!(self.deliver(Some(parse_way(way))), "nothing is under way"),
-            ["hold", ways @ ..] => self.net.held.extend(ways.iter().map(|way| parse_way(way))),
-            ["release", ways @ ..] => {
-                ways.iter()
-                    .for_each(|way| assert!(self.net.held.remove(&parse_way(way)), "{way} is not held"));
-            }
-            ["cut", pairs @ ..] => pairs.iter().for_each(|text| self.cut(text)),
-            ["heal"] => self.net.cut.clear(),
             ["disk", id, "waits"] => self.server(number(id)).disk_waits = true,
             ["disk", id, "done"] => {
                 self.server(number(id)).disk_waits = false;
@@ -69,7 +45,7 @@ impl Script for World {
                 let states = self.servers.iter().map(|(id, server)| format!("{id} {}", server.state()));
                 self.trace.extend(states.collect::<Vec<_>>());
             }
-            _ => panic!("there is no command {command:?}"),
+            _ => assert!(self.network_command(command), "there is no command {command:?}"),
         }
         self.settle();
         std::mem::take(&mut self.trace)
@@ -106,13 +82,6 @@ impl World {
         data.current = current.unwrap_or(data.last().epoch());
         data.accepted = accepted.unwrap_or(data.current);
         self.server(id).on_disk = data;
-    }
-
-    fn cut(&mut self, text: &str) {
-        let (a, b) = parse_pair(text);
-        self.net.cut.insert((a, b));
-        self.break_between(a, b);
-        self.settle();
     }
 }
 

@@ -1,7 +1,15 @@
-//! The network of a trace: messages arrive only when a command delivers them. The tests of the core use this file, too.
+//! The network of a trace, and the commands about it. The tests of the core use this file, too.
+//!
+//! - `deliver`: all messages arrive, and all that follow from them. `deliver 1->2`: those that are under way now, on
+//!   this way. `deliver 1->2 once`: the first of them.
+//! - `hold 3->1 3->2`, `release 3->1 3->2`: messages on these ways wait.
+//! - `cut 1-3 2-3`, `heal`: connections break, and none can be made.
 
 use ostler_zab::leading::LinkId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// More messages than any trace has.
+const MESSAGES_MAX: usize = 1_000;
 
 /// From one server to another.
 pub(crate) type Way = (i64, i64);
@@ -76,5 +84,48 @@ impl<M> Net<M> {
         let broken: Vec<LinkId> = broken.map(|(link, _)| *link).collect();
         broken.iter().for_each(|link| _ = self.links.remove(link));
         broken
+    }
+}
+
+/// Servers with a network between them.
+pub(crate) trait Networked {
+    type Message;
+
+    fn net(&mut self) -> &mut Net<Self::Message>;
+
+    /// Lets the next message arrive, on one way or on all. `false` if there is none.
+    fn deliver(&mut self, only: Option<Way>) -> bool;
+
+    /// Breaks all connections between two servers. Both notice, if they are up.
+    fn break_between(&mut self, a: i64, b: i64);
+
+    /// Carries out a command about the network. `false` if it is none.
+    fn network_command(&mut self, command: &[&str]) -> bool {
+        match command {
+            ["deliver"] => {
+                let count = (0..MESSAGES_MAX).take_while(|_| self.deliver(None)).count();
+                assert!(count < MESSAGES_MAX, "messages go to and fro without end");
+            }
+            ["deliver", way] => {
+                let way = parse_way(way);
+                let count = self.net().under_way.iter().filter(|(of, _)| *of == way).count();
+                (0..count).for_each(|_| _ = self.deliver(Some(way)));
+            }
+            ["deliver", way, "once"] => assert!(self.deliver(Some(parse_way(way))), "nothing is under way"),
+            ["hold", ways @ ..] => self.net().held.extend(ways.iter().map(|way| parse_way(way))),
+            ["release", ways @ ..] => {
+                ways.iter()
+                    .for_each(|way| assert!(self.net().held.remove(&parse_way(way)), "{way} is not held"));
+            }
+            ["cut", pairs @ ..] => {
+                for (a, b) in pairs.iter().map(|text| parse_pair(text)) {
+                    self.net().cut.insert((a, b));
+                    self.break_between(a, b);
+                }
+            }
+            ["heal"] => self.net().cut.clear(),
+            _ => return false,
+        }
+        true
     }
 }

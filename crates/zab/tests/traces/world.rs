@@ -2,7 +2,7 @@
 
 use crate::{
     message::Message,
-    net::{Net, Way, pair},
+    net::{Net, Networked, Way, pair},
     packets,
     server::{Role, Server},
     words,
@@ -94,22 +94,6 @@ impl World {
         self.input(format!("{id} crashes"));
         for other in self.servers.keys().copied().filter(|other| *other != id).collect::<Vec<_>>() {
             self.break_between(id, other);
-        }
-    }
-
-    /// Breaks all connections between two servers. Both notice, if they are up.
-    pub(crate) fn break_between(&mut self, a: i64, b: i64) {
-        let had_election = self.net.elections.contains(&pair(a, b));
-        let ends: BTreeMap<LinkId, (i64, i64)> = self.net.links.clone();
-        let links = self.net.break_between(a, b);
-        for (at, peer) in [(a, b), (b, a)] {
-            if had_election && self.is_up(at) {
-                self.election_link(at, peer, false);
-            }
-            for link in links.iter().filter(|_| self.is_up(at)).copied().collect::<Vec<_>>() {
-                self.input(format!("{at} loses the connection to {peer}"));
-                self.link_closed(at, link, ends[&link]);
-            }
         }
     }
 
@@ -235,8 +219,51 @@ impl World {
         }
     }
 
-    /// Lets the next message arrive, on one way or on all. `false` if there is none.
-    pub(crate) fn deliver(&mut self, only: Option<Way>) -> bool {
+    /// Time passes. What is due happens; no message arrives.
+    pub(crate) fn pass(&mut self, ms: u64) {
+        let end = self.now + ms;
+        while self.now < end {
+            let due =
+                self.servers.values().filter(|server| server.up).filter_map(|server| match server.role {
+                    Role::Dialling(_, until) => Some(until.0),
+                    _ => server.election.next_deadline().map(|due| due.0),
+                });
+            let next_tick = (self.now / TICK_MS + 1) * TICK_MS;
+            self.now = due.chain([next_tick, end]).min().unwrap_or(end).max(self.now);
+            self.servers.keys().copied().collect::<Vec<_>>().into_iter().for_each(|id| self.timers(id));
+        }
+    }
+
+    fn timers(&mut self, id: i64) {
+        let now = self.now;
+        let server = self.server(id);
+        match &server.role {
+            _ if !server.up => {}
+            Role::Dialling(leader, until) if until.0 <= now => {
+                let leader = *leader;
+                self.input(format!("{now} ms: {id} cannot connect to the quorum port of {}", leader.0));
+                self.server(id).election.leader_unreachable(Mono(now), leader);
+                self.look(id);
+            }
+            Role::Leading(..) if now.is_multiple_of(TICK_MS) => self.tick(id),
+            Role::Looking if server.election.next_deadline().is_some_and(|due| due.0 <= now) => {
+                self.input(format!("{now} ms: the election timer of {id} ends"));
+                self.elect(id, |election, now, electorate, out| election.deadline(now, electorate, out));
+            }
+            _ => {}
+        }
+        self.settle();
+    }
+}
+
+impl Networked for World {
+    type Message = Message;
+
+    fn net(&mut self) -> &mut Net<Message> {
+        &mut self.net
+    }
+
+    fn deliver(&mut self, only: Option<Way>) -> bool {
         let Some(((from, to), message)) = self.net.take(only) else { return false };
         let text = format!("{to} <- {from} {}", message.text());
         match message {
@@ -271,38 +298,18 @@ impl World {
         true
     }
 
-    /// Time passes. What is due happens; no message arrives.
-    pub(crate) fn pass(&mut self, ms: u64) {
-        let end = self.now + ms;
-        while self.now < end {
-            let due =
-                self.servers.values().filter(|server| server.up).filter_map(|server| match server.role {
-                    Role::Dialling(_, until) => Some(until.0),
-                    _ => server.election.next_deadline().map(|due| due.0),
-                });
-            let next_tick = (self.now / TICK_MS + 1) * TICK_MS;
-            self.now = due.chain([next_tick, end]).min().unwrap_or(end).max(self.now);
-            self.servers.keys().copied().collect::<Vec<_>>().into_iter().for_each(|id| self.timers(id));
-        }
-    }
-
-    fn timers(&mut self, id: i64) {
-        let now = self.now;
-        let server = self.server(id);
-        match &server.role {
-            _ if !server.up => {}
-            Role::Dialling(leader, until) if until.0 <= now => {
-                let leader = *leader;
-                self.input(format!("{now} ms: {id} cannot connect to the quorum port of {}", leader.0));
-                self.server(id).election.leader_unreachable(Mono(now), leader);
-                self.look(id);
+    fn break_between(&mut self, a: i64, b: i64) {
+        let had_election = self.net.elections.contains(&pair(a, b));
+        let ends: BTreeMap<LinkId, (i64, i64)> = self.net.links.clone();
+        let links = self.net.break_between(a, b);
+        for (at, peer) in [(a, b), (b, a)] {
+            if had_election && self.is_up(at) {
+                self.election_link(at, peer, false);
             }
-            Role::Leading(..) if now.is_multiple_of(TICK_MS) => self.tick(id),
-            Role::Looking if server.election.next_deadline().is_some_and(|due| due.0 <= now) => {
-                self.input(format!("{now} ms: the election timer of {id} ends"));
-                self.elect(id, |election, now, electorate, out| election.deadline(now, electorate, out));
+            for link in links.iter().filter(|_| self.is_up(at)).copied().collect::<Vec<_>>() {
+                self.input(format!("{at} loses the connection to {peer}"));
+                self.link_closed(at, link, ends[&link]);
             }
-            _ => {}
         }
         self.settle();
     }
