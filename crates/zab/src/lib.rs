@@ -4,6 +4,8 @@
 //! Pure state machines without I/O: they take messages and reports of the disk, and return outputs for the caller to
 //! carry out. A transaction is opaque bytes here. A standalone server is a quorum of one, on the same path as an
 //! ensemble.
+//!
+//! The files in `testdata` show elections and epochs message by message.
 #![no_std]
 extern crate alloc;
 

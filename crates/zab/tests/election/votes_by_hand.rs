@@ -57,15 +57,6 @@ fn a_vote_from_another_ensemble_is_on_the_record_alone() {
 }
 
 #[test]
-fn e4_e5_the_first_vote_is_for_oneself_and_goes_to_everybody() {
-    let hand = Hand::looking();
-    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
-    let ElectionOutput::Send { notification, .. } = &hand.out[0] else { panic!("a vote") };
-    assert_eq!(notification.round, 1);
-    assert_eq!((notification.state, notification.candidate), (Looking, Some(candidate(1, 5, 2))));
-}
-
-#[test]
 fn e6_the_rules_of_a_ballot() {
     let adopted = |rule| Verdict::Adopted { rule, later_round: false };
     for (round, for_whom, verdict, told) in [
@@ -104,20 +95,6 @@ fn a_server_elected_by_the_others_counts_its_own_vote() {
     let mut hand = Hand::looking();
     hand.hear(1, Following, 1, (1, 5, 2));
     assert_eq!(hand.out, [ElectionOutput::Elected { leader: ServerId(2) }], "2 and 1 of three");
-}
-
-#[test]
-fn a_server_that_decides_sends_its_vote_before_it_leaves_the_election() {
-    let mut hand = Hand::looking();
-    hand.election.link_changed(Mono(2), ServerId(3), false, &hand.electorate, &mut hand.out);
-    hand.hear(1, Looking, 1, (1, 5, 2));
-    assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
-    let states = hand.out.iter().filter_map(|output| match output {
-        ElectionOutput::Send { notification, .. } => Some(notification.state),
-        ElectionOutput::Elected { .. } | ElectionOutput::LookAgain => None,
-    });
-    assert!(states.eq([Leading, Leading]));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
 }
 
 #[test]
@@ -183,18 +160,6 @@ fn an_elected_server_looks_again_when_the_others_follow_another_leader() {
     hand.hear(1, Following, 1, (1, 5, 3));
     hand.hear(3, Leading, 1, (1, 5, 3));
     assert_eq!(hand.out, []);
-}
-
-#[test]
-fn a_follower_looks_again_when_its_leader_has_restarted_its_search() {
-    let mut hand = Hand::looking();
-    hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
-    hand.hear(3, Looking, 1, (1, 5, 3));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(3) }));
-    hand.hear(3, Looking, 1, (1, 5, 3));
-    assert_eq!(hand.sent(), [(3, 3)], "it has not counted the votes yet");
-    hand.hear(3, Looking, 2, (1, 5, 3));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain));
 }
 
 #[test]
@@ -304,25 +269,6 @@ fn a_follower_looks_again_when_its_leader_leads_in_a_later_round() {
     );
     hand.hear(3, Leading, 6, (3, 5, 3));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::LookAgain));
-}
-
-/// Its vote of before it ended made it the leader of those who had that; now they wait for it.
-#[test]
-fn a_restarted_server_with_followers_begins_a_later_round() {
-    let mut hand = Hand::looking();
-    hand.hear(1, Following, 3, (1, 5, 2));
-    let called = |to: i64| {
-        hand.out.iter().any(|out| {
-            matches!(out, ElectionOutput::Send { to: of, notification } if of.0 == to
-                && (notification.state, notification.round) == (Looking, 4))
-        })
-    };
-    assert!(called(1) && called(3), "{:?}", hand.out);
-    hand.hear(3, Following, 3, (1, 5, 2));
-    assert_eq!(hand.out, [], "it has been called");
-    hand.hear(1, Looking, 4, (1, 5, 2));
-    hand.hear(3, Looking, 4, (1, 5, 2));
-    assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(2) }));
 }
 
 #[test]
