@@ -196,6 +196,7 @@ impl Server {
             self.stats.elections.election_ms.add(cx.now.mono.0.saturating_sub(looking.began.0));
         }
         ensemble.note_elected(cx.now.mono, leader);
+        ensemble.master_retry.stop_waiting();
         self.end_service(cx);
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         if leader == ensemble.me {

@@ -9,6 +9,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{DialTarget, Effect, EnsembleConfig, Input};
 use ostler_tree::Tree;
+use ostler_zab::leading::LinkId;
 
 const DELAY_MS: u64 = 5_000;
 
@@ -122,4 +123,30 @@ fn an_observer_that_waits_to_look_is_not_hurried() {
     assert_eq!((searches(&member), sent(&member)), (2, before));
     assert_eq!(waits(&mut member, |member| sent(member) > before), TIMES[0] - 1, "a step has passed");
     assert_eq!(searches(&member), 2);
+}
+
+/// The wait began with a new configuration, while it was looking. Its election goes on, and ends before the wait.
+#[test]
+fn an_observer_that_has_a_leader_before_its_wait_is_over_does_not_look_again() {
+    let mut member = started(|config| config.observing.election_delay = DELAY_MS);
+    let mut newer = observing();
+    newer.version = at(1, 7).0;
+    newer.servers.remove(&ServerId(2));
+    let mut vote = member.vote();
+    (vote.state, vote.round) = (PeerState::Looking, 1);
+    vote.candidate = Some(Candidate { epoch: Epoch(2), zxid: at(2, 0), id: ServerId(4) });
+    vote.config = newer.to_string();
+    member.step(Input::Vote { from: ServerId(4), notification: vote });
+    assert_eq!(member.server.elections().unwrap().searches.len(), 2);
+    let candidate = Candidate { epoch: Epoch(2), zxid: at(2, 0), id: ServerId(4) };
+    for (server, state) in [(3, PeerState::Following), (4, PeerState::Leading)] {
+        member.hears_vote(server, state, candidate, &newer);
+    }
+    let (search_id, _) = dials(&member)[0];
+    member.step(Input::LeaderLink { search_id, link: LinkId(7) });
+    member.effects.clear();
+    member.passes(TIMES[0] + 100);
+    let votes = member.effects.iter().filter(|effect| matches!(effect, Effect::SendVote { .. })).count();
+    assert_eq!(votes, 0, "it has a leader");
+    assert!(member.server.has_joined(LinkId(7)), "it keeps the connection to its leader");
 }
