@@ -19,7 +19,7 @@ use self::{
     one_by_one::{OneByOne, Tests},
     woven::Copy,
 };
-use crate::program::is_installed;
+use crate::{program::is_installed, steps::SIMULATOR};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::{
@@ -109,7 +109,6 @@ const PARTS: [Part; 11] = [
     sampled("persistence", "ostler-data-dir", &[]),
 ];
 
-const SIMULATOR: &str = "ostler-sim";
 const SIMULATOR_TESTS: &[&str] = &["--lib"];
 /// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

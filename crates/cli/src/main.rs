@@ -5,7 +5,6 @@ mod ensemble;
 mod explain;
 mod server;
 mod shell;
-mod sim;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -28,7 +27,6 @@ enum Command {
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
     Explain(explain::Explain),
-    Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +36,5 @@ fn main() -> ExitCode {
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),
-        Command::Sim(sim) => sim.run(),
     }
 }

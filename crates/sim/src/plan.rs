@@ -227,7 +227,7 @@ impl Plan {
     }
 }
 
-/// The arguments of `ostler sim` that repeat the run.
+/// The arguments of `ostler-sim` that repeat the run.
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scene) = self.scene {

@@ -1,6 +1,7 @@
 //! Tries mutants that cannot be built together: cargo-mutants builds a program for each.
 
-use super::{Part, SIMULATOR, SIMULATOR_TESTS, woven::Copy};
+use super::{Part, SIMULATOR_TESTS, woven::Copy};
+use crate::steps::SIMULATOR;
 use anyhow::{Context, Result, bail};
 use std::{
     collections::BTreeSet,

@@ -16,15 +16,14 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 17] = [
-    crate_floor("ostler", 7, false),
+const CRATES: [CrateFloor; 16] = [
+    crate_floor("ostler", 6, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-recipes", 5, false),
     crate_floor("ostler-testkit", 5, false),
     crate_floor("ostler-fuzz-checks", 5, false),
     crate_floor("ostler-server", 4, false),
     crate_floor("ostler-client", 4, false),
-    crate_floor("ostler-console", 4, false),
     crate_floor("ostler-data-dir", 3, false),
     crate_floor("ostler-server-core", 2, true),
     crate_floor("ostler-client-core", 2, true),
@@ -36,9 +35,6 @@ const CRATES: [CrateFloor; 17] = [
     // Imports no crate of the workspace, and none imports it.
     crate_floor("xtask", 0, false),
 ];
-
-/// The only allowed import on the same floor.
-const SAME_FLOOR_IMPORT: (&str, &str) = ("ostler-server", "ostler-console");
 
 /// Crates below this floor do not use sockets and tasks.
 const FLOOR_OF_IO: u8 = 4;
@@ -72,8 +68,7 @@ fn imports(package: &Package, own: &CrateFloor) -> Vec<String> {
             return Some(format!("{} is below the floor of sockets, but imports {import}", own.name));
         }
         let other = find(import)?;
-        let allowed = other.floor < own.floor || (own.name, other.name) == SAME_FLOOR_IMPORT;
-        (!allowed).then(|| {
+        (other.floor >= own.floor).then(|| {
             format!(
                 "{} (floor {}) imports {import} (floor {}): only floors below",
                 own.name, own.floor, other.floor
@@ -113,7 +108,7 @@ mod tests {
         );
         assert_eq!(complaints("ostler-tree", &["ostler-zab"]), 1);
         assert_eq!(complaints("ostler-proto", &["ostler-tree"]), 1);
-        assert_eq!(complaints("ostler-server", &["ostler-console", "ostler-client", "tokio"]), 1);
+        assert_eq!(complaints("ostler-server", &["ostler-data-dir", "ostler-client", "tokio"]), 1);
         assert_eq!(complaints("ostler-storage", &["tokio"]), 1);
         assert_eq!(complaints("xtask", &["ostler"]), 1);
     }

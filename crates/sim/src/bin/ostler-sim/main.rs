@@ -1,4 +1,4 @@
-//! `ostler sim`: whole ensembles on virtual time, from seeds.
+//! `ostler-sim`: runs ensembles on virtual time, from seeds.
 
 mod campaign;
 #[cfg(feature = "planted-bugs")]
@@ -6,17 +6,24 @@ mod planted;
 mod worker;
 
 use campaign::Campaign;
-use clap::Args;
+use clap::Parser;
 use ostler_sim::{FaultKind, Plan, Scene, parse_skip};
 use std::{collections::BTreeSet, process::ExitCode};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Run ensembles with their clients on virtual time, with faults, and check what they promise
 ///
 /// Each seed decides everything that happens in a run, so a seed that fails fails every time. The shortest run that
 /// still fails is searched for, and printed as the command that repeats it; --explain tells its story.
-#[derive(Args)]
-#[command(after_help = "Example: ostler sim --seed 1 --seeds 100 --servers 3,5")]
-pub(crate) struct Sim {
+#[derive(Parser)]
+#[command(
+    name = "ostler-sim",
+    version,
+    after_help = "Example: ostler-sim --seed 1 --seeds 100 --servers 3,5"
+)]
+struct SimArgs {
     /// The first seed.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
@@ -76,8 +83,12 @@ fn scene(name: &str) -> Result<Scene, String> {
     Scene::named(name).ok_or_else(|| format!("the scenes are {}", names()))
 }
 
-impl Sim {
-    pub(crate) fn run(&self) -> ExitCode {
+fn main() -> ExitCode {
+    SimArgs::parse().run()
+}
+
+impl SimArgs {
+    fn run(&self) -> ExitCode {
         #[cfg(feature = "planted-bugs")]
         if self.planted || self.plant.is_some() {
             return planted::run(self);

@@ -1,7 +1,7 @@
 //! Bugs on purpose: each must be found, and within how many seeds.
 
-use super::{
-    Sim,
+use crate::{
+    SimArgs,
     worker::{self, Verdict, Worker},
 };
 use ostler_sim::{Bug, Plan, plant, search};
@@ -19,8 +19,8 @@ use std::{
 const SEEDS_MAX: u64 = 2_000;
 
 /// With a bug named by `--plant`, or with each in turn.
-pub(super) fn run(sim: &Sim) -> ExitCode {
-    let Some(name) = &sim.plant else { return table(sim) };
+pub(super) fn run(args: &SimArgs) -> ExitCode {
+    let Some(name) = &args.plant else { return table(args) };
     let Some(bug) = Bug::named(name) else {
         for (_, name, what) in Bug::ALL {
             println!("{name:<26} {what}");
@@ -28,23 +28,23 @@ pub(super) fn run(sim: &Sim) -> ExitCode {
         return if name == "list" { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     };
     plant(Some(bug));
-    if sim.worker {
+    if args.worker {
         return worker::serve();
     }
-    if sim.explain {
-        return worker::explain(&sim.plan(sim.seed));
+    if args.explain {
+        return worker::explain(&args.plan(args.seed));
     }
-    match look_for(sim, bug, name) {
+    match look_for(args, bug, name) {
         Ok(Some(found)) => {
-            println!("found in {}: {}\n  ostler sim --plant {name} {}", found.place(), found.how, found.plan);
+            println!("found in {}: {}\n  ostler-sim --plant {name} {}", found.place(), found.how, found.plan);
             ExitCode::SUCCESS
         }
         Ok(None) => {
-            println!("not found in {} seeds", seeds(sim));
+            println!("not found in {} seeds", seeds(args));
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("ostler sim: a worker could not be started or spoken to: {error}");
+            eprintln!("ostler-sim: a worker could not be started or spoken to: {error}");
             ExitCode::FAILURE
         }
     }
@@ -65,13 +65,13 @@ impl Found {
     }
 }
 
-fn seeds(sim: &Sim) -> u64 {
-    if sim.seeds > 1 { sim.seeds } else { SEEDS_MAX }
+fn seeds(args: &SimArgs) -> u64 {
+    if args.seeds > 1 { args.seeds } else { SEEDS_MAX }
 }
 
-fn look_for(sim: &Sim, bug: Bug, name: &str) -> io::Result<Option<Found>> {
+fn look_for(args: &SimArgs, bug: Bug, name: &str) -> io::Result<Option<Found>> {
     let mut worker = Worker::start(Some(name.to_owned()))?;
-    let by_chance = (0..seeds(sim)).map(|number| sim.plan(sim.seed.wrapping_add(number)));
+    let by_chance = (0..seeds(args)).map(|number| args.plan(args.seed.wrapping_add(number)));
     for plan in search(bug, by_chance) {
         if let Verdict::Broken(how) = worker.attempt(&plan)? {
             return Ok(Some(Found { plan, how }));
@@ -81,7 +81,7 @@ fn look_for(sim: &Sim, bug: Bug, name: &str) -> io::Result<Option<Found>> {
 }
 
 /// One row for each bug, as it stands in docs/simulation.md.
-fn table(sim: &Sim) -> ExitCode {
+fn table(args: &SimArgs) -> ExitCode {
     let next = AtomicUsize::new(0);
     let rows: Mutex<Vec<Option<String>>> = Mutex::new(vec![None; Bug::ALL.len()]);
     let missed = AtomicUsize::new(0);
@@ -89,9 +89,9 @@ fn table(sim: &Sim) -> ExitCode {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((bug, name, what)) = Bug::ALL.get(at) else { return };
-            let (place, how) = match look_for(sim, *bug, name) {
+            let (place, how) = match look_for(args, *bug, name) {
                 Ok(Some(found)) => (found.place(), promise(&found.how).to_owned()),
-                Ok(None) => (format!("not in {} seeds", seeds(sim)), String::new()),
+                Ok(None) => (format!("not in {} seeds", seeds(args)), String::new()),
                 Err(error) => (error.to_string(), String::new()),
             };
             if how.is_empty() {
@@ -102,7 +102,7 @@ fn table(sim: &Sim) -> ExitCode {
             rows.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(row);
         }
     };
-    thread::scope(|scope| (0..sim.jobs()).for_each(|_| drop(scope.spawn(work))));
+    thread::scope(|scope| (0..args.jobs()).for_each(|_| drop(scope.spawn(work))));
     println!("| Bug | What is wrong | Found in | Promise that is broken |\n|---|---|---|---|");
     for row in rows.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten() {
         println!("{row}");

@@ -1,12 +1,12 @@
 //! Runs in processes of their own: what breaks a promise ends its process, and no other.
 
-use super::Sim;
+use crate::SimArgs;
 use clap::Parser;
 use ostler_sim::{Plan, run};
 use std::{
     env,
     io::{self, BufRead, BufReader, Write},
-    panic,
+    iter, panic,
     process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio, exit},
 };
 
@@ -43,7 +43,7 @@ impl Worker {
     /// Starts one, in which a bug is planted if one is named.
     pub(super) fn start(plant: Option<String>) -> io::Result<Worker> {
         let mut command = Command::new(env::current_exe()?);
-        command.args(["sim", "--worker"]);
+        command.arg("--worker");
         // The next ensemble takes the memory of the one before: to give it back to the system costs a tenth of the time.
         command.env("MIMALLOC_PURGE_DELAY", "-1");
         if let Some(bug) = &plant {
@@ -90,13 +90,6 @@ impl Drop for Worker {
     }
 }
 
-#[derive(Parser)]
-#[command(no_binary_name = true)]
-struct Line {
-    #[command(flatten)]
-    sim: Sim,
-}
-
 /// Runs what comes in, until nothing does.
 pub(super) fn serve() -> ExitCode {
     panic::set_hook(Box::new(|broken| {
@@ -104,14 +97,14 @@ pub(super) fn serve() -> ExitCode {
         exit(FOUND);
     }));
     for line in io::stdin().lines().map_while(Result::ok) {
-        let sim = match Line::try_parse_from(line.split_whitespace()) {
-            Ok(line) => line.sim,
+        let args = match SimArgs::try_parse_from(iter::once("ostler-sim").chain(line.split_whitespace())) {
+            Ok(args) => args,
             Err(error) => {
-                eprintln!("ostler sim: {error}");
+                eprintln!("ostler-sim: {error}");
                 return ExitCode::FAILURE;
             }
         };
-        let report = run(&sim.plan(sim.seed), false);
+        let report = run(&args.plan(args.seed), false);
         let of = |what| report.tally.get(what).copied().unwrap_or(0);
         println!(
             "kept {} {} {} {} {}",
@@ -133,7 +126,7 @@ pub(super) fn explain(plan: &Plan) -> ExitCode {
         println!("\nA promise is broken: {}", one_line(&broken.to_string()));
         exit(1);
     }));
-    println!("ostler sim {plan}\n");
+    println!("ostler-sim {plan}\n");
     let report = run(plan, true);
     println!("\nEvery promise was kept. All events have the hash {:016x}.", report.fingerprint.value());
     ExitCode::SUCCESS
