@@ -31,23 +31,24 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// Run several servers in this terminal, as one ensemble for trying things out
+/// Run an ensemble of several servers in this terminal, to try things out.
 ///
-/// Each server is a process of its own with its own zoo.cfg, data and log. Keys kill, start and pause them, and the
-/// screen shows who leads. Where the output is no terminal, a line is printed at each change of a server's state.
-/// All servers end with this command.
+/// Each server is a process with its own zoo.cfg, data and log. Keys kill, start and pause servers, and the screen
+/// shows
+/// which server leads. If the output is not a terminal, a line is printed at each change of a server's state. All
+/// servers end with this command.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler ensemble 5 --folder /tmp/trial --port 3181")]
 pub(crate) struct EnsembleArgs {
-    /// How many servers to run [default: the number in the folder, or 3].
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
+    /// Number of servers [default: as in the folder, or 3].
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
     servers: Option<u16>,
-    /// Folder for the folders of the servers, server-1 and so on. Existing data is kept and used again.
-    #[arg(long, default_value = "ostler-ensemble")]
+    /// Folder for the servers' folders (server-1 and so on); existing data is kept and used again.
+    #[arg(long, default_value = "ostler-ensemble", value_name = "DIR")]
     folder: PathBuf,
-    /// Client port of the first server; the next servers use the next ports. Quorum and election ports are 100 and
-    /// 200 above [default: as in the folder, or 2181].
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Client port of the first server, the other servers use the next ports; quorum ports are 100 higher, election
+    /// ports 200 higher [default: as in the folder, or 2181].
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }
 

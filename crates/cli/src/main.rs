@@ -14,7 +14,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A coordination service that speaks ZooKeeper's protocol.
 #[derive(Parser)]
-#[command(name = "ostler", version, arg_required_else_help = true)]
+#[command(
+    name = "ostler",
+    version,
+    arg_required_else_help = true,
+    after_help = "Example: ostler server conf/zoo.cfg\n`ostler COMMAND --help` has an example of each command."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

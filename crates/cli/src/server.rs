@@ -21,16 +21,21 @@ use tokio::{
     signal::unix::{self, SignalKind, signal},
 };
 
-/// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
+/// Run a server: standalone, or a member of an ensemble.
+///
+/// The server runs until SIGTERM or SIGINT. Exit codes: 0 ended by a signal, 1 stopped by an error, for example of the
+/// disk, 2 not started.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler server conf/zoo.cfg")]
 pub(crate) struct ServerArgs {
-    /// A ZooKeeper configuration file (zoo.cfg).
+    /// ZooKeeper configuration file (zoo.cfg) [default: a standalone server on 127.0.0.1:2181 with its data in
+    /// ./ostler-data].
+    #[arg(value_name = "ZOO_CFG")]
     zoo_cfg: Option<PathBuf>,
     /// Write the log as JSON, one object on each line.
     #[arg(long)]
     log_json: bool,
-    /// The process that starts this one: the server ends with it
+    /// Process id of the parent; the server is killed when the parent ends.
     #[arg(long, hide = true, value_name = "PID")]
     end_with: Option<i32>,
 }

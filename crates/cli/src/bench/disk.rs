@@ -31,29 +31,30 @@ use std::{
 /// How often the line on the terminal may change.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Writes transaction logs as servers do, to find what the disk allows
+/// Measure how fast a disk writes and syncs transaction logs, without a server.
 ///
-/// Each writer has one write under way. A write is done when more than half of the logs have synced it, and a log
-/// syncs at once all that has come while it was busy. With one log the disk is measured as a single server uses it,
-/// with three as an ensemble does whose members share it.
+/// Each writer waits for its write before it begins the next. A write is done when more than half of the logs have
+/// synced it. A log syncs all records that came during its last sync together. One log shows what the disk allows for a
+/// standalone server. Three logs show what it allows for three servers of an ensemble that share the disk.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench disk --folder /var/lib/zookeeper --logs 3 --writers 100")]
 pub(crate) struct Options {
-    /// Where the logs are written; their folder is removed at the end
+    /// Folder to write the logs in, below a folder of their own that is deleted at the end.
     #[arg(long, default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// Logs, each written by a thread of its own; each takes 64 MiB at first
-    #[arg(long, default_value_t = 1)]
+    /// Number of logs, each with its own thread; a log has at least 64 MiB.
+    #[arg(long, default_value_t = 1, value_name = "N")]
     logs: usize,
-    /// Writes under way at a time
-    #[arg(long, default_value_t = 1)]
+    /// Number of writers, each with one write at a time.
+    #[arg(long, default_value_t = 1, value_name = "N")]
     writers: usize,
-    /// Bytes of each record; setData of 100 bytes has about 180
+    /// Bytes of each record; a setData of 100 bytes takes about 180.
     #[arg(long, default_value_t = 180, value_name = "BYTES")]
     record_size: usize,
-    /// How long to measure
-    #[arg(long, default_value_t = 10.0)]
+    /// How long to measure, in seconds.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seconds of writing before measuring
+    /// How long to write before measuring, in seconds.
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     warmup: f64,
 }

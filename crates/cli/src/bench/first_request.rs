@@ -30,24 +30,25 @@ const RETRY_LISTENING: Duration = Duration::from_millis(5);
 /// wrong moment of its start without any answer, so attempts are given up soon, and each later.
 const FIRST_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Starts a server and times it until it has served its first request
+/// Start a server, and measure the time until it has answered its first request.
 ///
-/// The clock runs from exec until the reply to a getData. The server is stopped afterwards.
+/// The time begins when the command is started and ends with the reply to a getData. Then the server is stopped.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench first-request -- ostler server conf/zoo.cfg")]
 pub(crate) struct Options {
-    /// Give up after this time
-    #[arg(long, default_value_t = 120.0)]
+    /// How long to wait for the reply, in seconds; then the run fails.
+    #[arg(long, default_value_t = 120.0, value_name = "SECONDS")]
     seconds: f64,
-    /// The znode to ask for; it must exist
-    #[arg(long, default_value = "/")]
+    /// Znode to read; must exist.
+    #[arg(long, default_value = "/", value_name = "PATH")]
     path: String,
-    /// Where the server's output goes
+    /// File to append the server's output to [default: the output is discarded].
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Leave the server running; the report says its pid
+    /// Do not stop the server at the end; the report has its process id.
     #[arg(long)]
     leave_running: bool,
-    /// The server's command, which must not fork into the background
+    /// Command that starts the server; must not go into the background.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }

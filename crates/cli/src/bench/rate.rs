@@ -28,44 +28,48 @@ use std::{
 
 const TURN: Duration = Duration::from_millis(100);
 
-/// Requests at a fixed rate, for their latency
+/// Measure latency at a fixed rate of requests.
 ///
-/// Latency runs from the time a request was due to leave, so waiting behind a stall counts.
+/// A request's latency begins when the request is due, even if it is sent later. So a stall of the server counts for
+/// every request that it delays.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench rate --rate 5000 --op get --seconds 60")]
 pub(crate) struct Options {
-    /// Requests per second
-    #[arg(long, default_value_t = 2000)]
+    /// Requests per second, of all sessions together.
+    #[arg(long, default_value_t = 2000, value_name = "N")]
     rate: u32,
-    /// What to ask
+    /// Operation to send.
     #[arg(long, value_enum, default_value_t = Ask::Set)]
     op: Ask,
-    /// Connections, each with a session; requests go round them
-    #[arg(long, default_value_t = 4)]
+    /// Number of clients, each with its own connection and session; they send in turn.
+    #[arg(long, default_value_t = 4, value_name = "N")]
     sessions: usize,
-    /// Bytes of data in a znode
+    /// Bytes of data in each znode.
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     value_size: usize,
-    /// Znodes that requests go round
-    #[arg(long, default_value_t = 1000)]
+    /// Number of znodes that the requests read or write in turn.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
     keys: u32,
-    /// How long to measure; with --snapshots at least, and up to ten times as long
-    #[arg(long, default_value_t = 30.0)]
+    /// How long to measure, in seconds; with --snapshots up to ten times as long.
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seconds of load before measuring
+    /// How long to send requests before measuring, in seconds.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     warmup: f64,
-    /// Tell requests that met a snapshot from others, and go on until the server has written this many; needs
-    /// a server on this machine that may be looked at
-    #[arg(long, value_name = "COUNT")]
+    /// Report requests during snapshots separately, and go on until the server has written this number of snapshots;
+    /// the server must be on this machine, and its open files readable.
+    #[arg(long, value_name = "N")]
     snapshots: Option<usize>,
-    /// Znode to work under; it is removed at the end
-    #[arg(long, default_value = "/ostler-bench")]
+    /// Parent of all znodes of the run; created at the beginning, deleted at the end.
+    #[arg(long, default_value = "/ostler-bench", value_name = "PATH")]
     root: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ask {
+    /// setData.
     Set,
+    /// getData.
     Get,
 }
 

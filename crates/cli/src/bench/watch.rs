@@ -26,40 +26,41 @@ const WRITER: usize = 0;
 /// addWatch's number for a persistent watch on one znode.
 const PERSISTENT: i32 = 0;
 
-/// Events to many sessions that watch one znode
+/// Measure watch events: many sessions watch one znode, and one session sets it.
 ///
-/// An operation is an event received; its latency runs from the set to the event. The row "last" has one
-/// entry per set: until the last watcher had the event.
+/// An operation is one event at one session. Its latency is the time from the set to the event. The row "last" has the
+/// times from each set to the event at the last session.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench watch --watchers 500 --mode persistent")]
 pub(crate) struct Options {
-    /// Connections that watch, each with a session
-    #[arg(long, default_value_t = 2000)]
+    /// Number of clients that watch, each with its own connection and session.
+    #[arg(long, default_value_t = 2000, value_name = "N")]
     watchers: usize,
-    /// How they watch
+    /// Kind of watch.
     #[arg(long, value_enum, default_value_t = Mode::OneShot)]
     mode: Mode,
-    /// Sets whose events have not all arrived; one-shot watches allow only 1
-    #[arg(long, default_value_t = 4)]
+    /// Number of sets that are sent before all events of the first have arrived; always 1 with one-shot watches.
+    #[arg(long, default_value_t = 4, value_name = "N")]
     outstanding: usize,
-    /// Bytes of data in the znode
+    /// Bytes of data in the znode.
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     value_size: usize,
-    /// How long to measure
-    #[arg(long, default_value_t = 10.0)]
+    /// How long to measure, in seconds.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seconds of load before measuring
+    /// How long to send requests before measuring, in seconds.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     warmup: f64,
-    /// Znode to work under; it is removed at the end
-    #[arg(long, default_value = "/ostler-bench")]
+    /// Parent of all znodes of the run; created at the beginning, deleted at the end.
+    #[arg(long, default_value = "/ostler-bench", value_name = "PATH")]
     root: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Each event is followed by a getData that watches again; the next set waits for all of them
+    /// A watch that fires once; each session sets it again with getData before the next set is sent.
     OneShot,
-    /// Persistent watches, set once
+    /// A persistent watch, set once with addWatch.
     Persistent,
 }
 
