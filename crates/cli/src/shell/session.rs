@@ -2,7 +2,7 @@
 
 use super::{
     answer::Answer,
-    command::{Line, Understood, Write, understand},
+    command::{Action, ParsedLine, Write, parse},
     connection::{ConnectOptions, Connection},
     error::ShellError,
     output::{Output, Teller, note},
@@ -134,35 +134,35 @@ impl ShellSession {
         self.history.push(line.trim().to_owned());
         let words = words?;
         let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
-        match understand(name, rest)? {
-            Understood { line: Line::Redo { number: wanted }, .. } if wanted < number => {
+        match parse(name, rest)? {
+            ParsedLine { action: Action::Redo { number: wanted }, .. } if wanted < number => {
                 let earlier = self.history[wanted].clone();
                 self.history[number].clone_from(&earlier);
                 self.words(&words::split(&earlier)?, signals).await
             }
-            Understood { line: Line::Redo { number: wanted }, .. } => Err(ShellError::Refused(format!(
+            ParsedLine { action: Action::Redo { number: wanted }, .. } => Err(ShellError::Refused(format!(
                 "no command before this one has the number {wanted}; history shows them"
             ))),
-            understood => self.understood(understood, signals).await,
+            parsed => self.act(parsed, signals).await,
         }
     }
 
     /// Does what words ask for. Without words there is nothing to do.
     pub(crate) async fn words(&mut self, words: &[Word], signals: &mut Signals) -> Result<Flow, ShellError> {
         let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
-        self.understood(understand(name, rest)?, signals).await
+        self.act(parse(name, rest)?, signals).await
     }
 
-    async fn understood(
+    async fn act(
         &mut self,
-        Understood { line, outdated }: Understood,
+        ParsedLine { action, outdated }: ParsedLine,
         signals: &mut Signals,
     ) -> Result<Flow, ShellError> {
         if let Some(outdated) = outdated {
             note(outdated);
         }
-        match line {
-            Line::Command(command) => {
+        match action {
+            Action::Command(command) => {
                 let client = self.connection.as_ref().map(|connection| connection.client.clone());
                 let before = client.as_ref().map_or(0, writes_answered);
                 let done = tokio::select! {
@@ -171,9 +171,9 @@ impl ShellSession {
                 };
                 done.map_err(|error| error.after(client.as_ref().map_or(0, writes_answered) - before))
             }
-            Line::Hold { what, path, command } => self.hold(what, &path, &command, signals).await,
+            Action::Hold { kind, path, command } => self.hold(kind, &path, &command, signals).await,
             // Of a line that was typed, what it repeats came here.
-            Line::Redo { .. } => {
+            Action::Redo { .. } => {
                 Err(ShellError::Refused("redo repeats an earlier line, and not another redo".into()))
             }
         }

@@ -38,7 +38,7 @@ async fn a_line_is_done_once_more() {
         line 4: no command before this one has the number 3; history shows them
         line 5: a " is opened and not closed; to have it as it is, put the word into the other kind of quotes
         line 6: redo repeats an earlier line, and not another redo
-        line 7: it is written: redo cmdno
+        line 7: usage: redo cmdno
     "#]]
     .assert_eq(&err);
     assert_eq!(code, Some(1));

@@ -4,7 +4,7 @@
 //! begin. What it has sent elsewhere before may still arrive, so it gets the holder's token, for stores that check it.
 
 use super::super::{
-    command::Held,
+    command::HoldKind,
     error::{ShellError, While},
     output::note,
     session::{Flow, Input, ShellSession},
@@ -46,13 +46,13 @@ const NODE: &str = "OSTLER_NODE";
 impl ShellSession {
     pub(crate) async fn hold(
         &mut self,
-        what: Held,
+        kind: HoldKind,
         path: &str,
         command: &[Word],
         signals: &mut Signals,
     ) -> Result<Flow, ShellError> {
         let taken = signals.take_ends().during("cannot listen for signals")?;
-        let held = self.held(what, path, command, signals).await;
+        let held = self.held(kind, path, command, signals).await;
         if taken {
             signals.leave_ends();
         }
@@ -61,14 +61,14 @@ impl ShellSession {
 
     async fn held(
         &mut self,
-        what: Held,
+        kind: HoldKind,
         path: &str,
         command: &[Word],
         signals: &mut Signals,
     ) -> Result<Flow, ShellError> {
         let client = self.client()?;
         let holding = tokio::select! {
-            holding = Holding::wait(what, &client, path) => holding?,
+            holding = Holding::wait(kind, &client, path) => holding?,
             told = signals.next() => return Err(match told {
                 Told::Interrupt => ShellError::Interrupted,
                 Told::Terminate | Told::HangUp => ShellError::Stopped(INTERRUPTED),
@@ -87,14 +87,14 @@ enum Holding {
 }
 
 impl Holding {
-    async fn wait(what: Held, client: &Client, path: &str) -> Result<Holding, ShellError> {
+    async fn wait(kind: HoldKind, client: &Client, path: &str) -> Result<Holding, ShellError> {
         let me = format!("{}-{}", uname().nodename().to_string_lossy(), std::process::id());
-        match what {
-            Held::Lock => {
+        match kind {
+            HoldKind::Lock => {
                 let lock = InterProcessMutex::new(client, path).node_data(me);
                 Ok(Holding::Lock(lock.acquire().await?))
             }
-            Held::Leadership => {
+            HoldKind::Leadership => {
                 let latch = LeaderLatch::new(client, path, &me);
                 latch.start();
                 let fence = latch.wait_for_leadership().await?;
