@@ -118,7 +118,7 @@ pub(crate) fn modernized(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
     let mut value = false;
     let modern = |argument: OsString| {
         let known = UPSTREAM_OPTIONS.iter().find(|(name, _)| before_words && argument == **name);
-        // What is neither an option nor an option's value is the first word.
+        // The first argument that is neither an option nor an option's value is the first word.
         let is_option = argument.as_encoded_bytes().starts_with(b"-");
         before_words &= is_option || value;
         value = is_option && !FLAGS.iter().any(|flag| argument == **flag);

@@ -1,4 +1,4 @@
-//! What the screen shows, as text with meanings; how those look is the screen's affair.
+//! The content of the screen, as pieces of text with a meaning. The screen chooses a colour for each meaning.
 
 use super::{
     group::Group,
@@ -22,7 +22,7 @@ pub(super) enum Tone {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Row(pub(super) Vec<(Tone, String)>);
 
-/// What stays the same as long as the ensemble runs.
+/// The part of the screen that stays the same while the ensemble runs.
 #[derive(Debug)]
 pub(super) struct Heading {
     /// How to connect, and where the data is.
@@ -105,7 +105,7 @@ fn verdict(members: &[Member]) -> (Tone, String) {
     (Tone::Warning, "no leader yet".into())
 }
 
-/// A line that is longer than the screen is wide goes on in the next row, behind a comma if there is one.
+/// Splits a line that is longer than a row, after a comma if there is one.
 fn wrapped(line: &str, width: usize) -> Vec<Row> {
     let chars: Vec<char> = format!(" {line}").chars().collect();
     let (mut rest, mut rows) = (&chars[..], Vec::new());
@@ -140,7 +140,7 @@ fn server(member: &Member, now: Instant) -> Row {
     let health = &member.health;
     let state = health.state;
     let seen = health.serving.as_ref();
-    // Who serves clients now; what was last seen of the others says nothing of theirs.
+    // Only servers that serve clients now: older numbers of other servers are not valid any more.
     let serving = seen.filter(|_| state.is_serving());
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
     let text = columns(
@@ -216,12 +216,12 @@ fn keys(servers: usize, pausing: bool) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::folders::Place, super::inquiry::Serving, *};
+    use super::{super::folders::ServerSetup, super::inquiry::Serving, *};
 
     const WIDTH: usize = 80;
 
     fn member(id: u16, state: State, zxid: u64) -> Member {
-        let place = Place {
+        let place = ServerSetup {
             id,
             zoo_cfg: "/nowhere/zoo.cfg".into(),
             log: "/nowhere/server.log".into(),

@@ -1,8 +1,8 @@
 //! A server of the ensemble as seen from here.
 
 use super::{
-    folders::Place,
-    inquiry::{Answer, Mode, Serving},
+    folders::ServerSetup,
+    inquiry::{Mode, ServerState, Serving},
     journal::LogTail,
     process::ServerProcess,
 };
@@ -90,18 +90,18 @@ impl Health {
         self.turn(State::Paused, now);
     }
 
-    pub(super) fn answered(&mut self, answer: Answer, now: Instant) {
+    pub(super) fn answered(&mut self, answer: ServerState, now: Instant) {
         match answer {
             // After a start the port is not there at once, and a paused one's port stays.
-            Answer::Refused if self.state == State::Starting => {}
-            Answer::Refused | Answer::Silent => {
+            ServerState::Refused if self.state == State::Starting => {}
+            ServerState::Refused | ServerState::Silent => {
                 self.missing += 1;
                 if self.missing >= MISSING_MAX {
                     self.turn(State::Silent, now);
                 }
             }
-            Answer::NotServing => self.turn(State::Looking, now),
-            Answer::Serving(serving) => {
+            ServerState::NotServing => self.turn(State::Looking, now),
+            ServerState::Serving(serving) => {
                 self.turn(State::Serving(serving.mode), now);
                 self.serving = Some(serving);
             }
@@ -119,7 +119,7 @@ impl Health {
 /// A server: its place, its process while there is one, and how it is.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub(super) place: Place,
+    pub(super) place: ServerSetup,
     pub(super) process: Option<ServerProcess>,
     pub(super) health: Health,
     /// How the last process ended.
@@ -134,7 +134,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn new(place: Place) -> Member {
+    pub(super) fn new(place: ServerSetup) -> Member {
         let log = LogTail::new(&place.log);
         let health = Health::new(Instant::now());
         Member {
@@ -167,8 +167,8 @@ pub(super) fn leader(members: &[Member]) -> Option<&Member> {
 mod tests {
     use super::*;
 
-    fn serving(mode: Mode) -> Answer {
-        Answer::Serving(Serving { mode, zxid: 0x2_0000_0001, connections: 0, sessions: Some(0) })
+    fn serving(mode: Mode) -> ServerState {
+        ServerState::Serving(Serving { mode, zxid: 0x2_0000_0001, connections: 0, sessions: Some(0) })
     }
 
     #[test]
@@ -177,18 +177,18 @@ mod tests {
         let mut health = Health::new(now);
         health.started(now);
         for _ in 0..2 * MISSING_MAX {
-            health.answered(Answer::Refused, now);
+            health.answered(ServerState::Refused, now);
         }
         assert_eq!(health.state, State::Starting);
-        health.answered(Answer::NotServing, now);
+        health.answered(ServerState::NotServing, now);
         assert_eq!((health.state, health.epoch()), (State::Looking, None));
         health.answered(serving(Mode::Leader), now);
         assert_eq!((health.state, health.epoch()), (State::Serving(Mode::Leader), Some(2)));
         for _ in 1..MISSING_MAX {
-            health.answered(Answer::Silent, now);
+            health.answered(ServerState::Silent, now);
         }
         assert!(health.state.is_serving(), "one that is late is not silent yet");
-        health.answered(Answer::Silent, now);
+        health.answered(ServerState::Silent, now);
         assert_eq!(health.state, State::Silent);
         health.paused(now);
         health.answered(serving(Mode::Follower), now);
@@ -206,8 +206,8 @@ mod tests {
     fn the_time_in_a_state_begins_when_it_begins() {
         let (now, later) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(5));
         let mut health = Health::new(now);
-        health.answered(Answer::NotServing, now);
-        health.answered(Answer::NotServing, later);
+        health.answered(ServerState::NotServing, now);
+        health.answered(ServerState::NotServing, later);
         assert_eq!(health.since, now);
         health.answered(serving(Mode::Follower), later);
         assert_eq!(health.since, later);
