@@ -25,7 +25,7 @@ mod walk;
 mod watches;
 mod words;
 
-use answer::Look;
+use answer::OutputStyle;
 use clap::Args;
 use connection::{ConnectOptions, Tls};
 use error::{Exit, ShellError, While};
@@ -144,14 +144,14 @@ pub(crate) fn run(args: ShellArgs) -> ExitCode {
 
 fn start(args: ShellArgs) -> Result<Exit, ShellError> {
     let options = args.connect_options()?;
-    let look = args.look();
+    let style = args.style();
     let exit_on_error = args.exit_on_error;
     let (servers, words) = servers_and_words(args.server, args.words);
     let runtime = runtime()?;
     if words.is_empty() && io::stdin().is_terminal() {
-        return interactive::run(&servers, options, look, &runtime);
+        return interactive::run(&servers, options, style, &runtime);
     }
-    let shell = ShellSession::new(&servers, options, Output::new(look), Teller::new(look));
+    let shell = ShellSession::new(&servers, options, Output::new(style), Teller::new(style));
     match words.is_empty() {
         true => script::from_input(shell.input_is(Input::Commands), exit_on_error, &runtime),
         false => script::once(shell, &words, &runtime),
@@ -179,15 +179,15 @@ fn servers_and_words(server: Option<String>, words: Vec<OsString>) -> (String, V
 }
 
 impl ShellArgs {
-    fn look(&self) -> Look {
+    fn style(&self) -> OutputStyle {
         if self.json {
-            return Look::Json;
+            return OutputStyle::Json;
         }
         let plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty())
             || std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         match io::stdout().is_terminal() {
-            true => Look::Notes { colour: !plain },
-            false => Look::Plain,
+            true => OutputStyle::Notes { colour: !plain },
+            false => OutputStyle::Plain,
         }
     }
 

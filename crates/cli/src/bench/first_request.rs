@@ -1,4 +1,4 @@
-//! From exec to the first reply.
+//! Measures the time from the start of a server to its first reply.
 
 use super::{
     error::{BenchError, Result, While},
@@ -23,11 +23,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a server that does not listen yet is tried.
+/// The pause between two attempts while the server does not listen yet.
 const RETRY: Duration = Duration::from_millis(1);
 const RETRY_LISTENING: Duration = Duration::from_millis(5);
-/// How long the first attempt waits for a reply. Java now and then leaves a connection that came at the
-/// wrong moment of its start without any answer, so attempts are given up soon, and each later.
+/// The time that the first attempt waits for a reply. At its start Java sometimes never answers a connection. So attempts
+/// end soon, and each attempt after a silent one waits twice as long.
 const FIRST_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Start a server, and measure the time until it has answered its first request.
@@ -101,7 +101,7 @@ impl Options {
     }
 }
 
-/// Times since exec.
+/// Times since the command was started.
 struct Served {
     listening: Duration,
     first_reply: Duration,
@@ -133,7 +133,7 @@ fn wait_until_served(options: &Options, target: Target, exec: Instant, child: &m
                 attempt.patience = (attempt.patience * 2).min(PATIENCE);
                 RETRY
             }
-            // It listens, and hangs up because it cannot serve yet: it may log each time that it does.
+            // The server listens, and closes the connection because it cannot serve yet. It may log that each time.
             Err(_) => RETRY_LISTENING,
         };
         if now.as_secs_f64() > options.seconds {
@@ -147,7 +147,7 @@ fn describe_end(status: ExitStatus) -> String {
     format!("ended before it served ({status}); --log FILE keeps what it said")
 }
 
-/// Ends the process group that was made for the server: politely, then by force.
+/// Ends the process group of the server: by SIGTERM, then by SIGKILL.
 fn end(child: &mut Child, name: &str) -> Result<()> {
     const POLITE: Duration = Duration::from_secs(10);
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

@@ -1,4 +1,4 @@
-//! Sessions that do nothing but stay alive: what does the server keep for each?
+//! Idle sessions that only send pings, to measure what the server needs for each.
 
 use super::{
     counted,

@@ -154,14 +154,14 @@ struct Mix {
     stopping: bool,
 }
 
-/// One session's side.
+/// The state of one session.
 #[derive(Default)]
 struct Worker {
-    /// What is outstanding, oldest first, and when it was sent.
+    /// The outstanding requests, oldest first, with the times at which they were sent.
     sent: VecDeque<(u64, Kind)>,
     next_xid: i32,
     due_xid: i32,
-    /// How many znodes of its own it has created and deleted.
+    /// The number of znodes that this session has created, and deleted.
     created: u32,
     deleted: u32,
 }
@@ -199,7 +199,7 @@ impl Mix {
             kind = self.urn[at as usize];
         }
         let worker = &mut self.workers[link];
-        // Nothing of its own to delete: it creates something first.
+        // A session without a znode of its own creates one first.
         if kind == Kind::Delete && worker.deleted == worker.created {
             kind = Kind::Create;
         }

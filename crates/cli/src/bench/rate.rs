@@ -1,5 +1,5 @@
-//! An open loop: requests leave on a fixed schedule, whatever the replies do, and latency runs from the
-//! time a request was due. A server that stalls therefore shows in every request that it held up.
+//! Sends requests on a fixed schedule, even while replies are late. A request's latency begins when the request is due.
+//! So a stall of the server counts for every request that it delays.
 
 use super::{
     counted,
@@ -138,10 +138,10 @@ fn measure(
     Ok(report(options, target, &replies, &stretches, metered))
 }
 
-/// What the threads of a run tell each other.
+/// The flags and counters that the threads of a run share.
 struct Signals {
     stop_sending: AtomicBool,
-    /// How many requests were sent in all, once that is known.
+    /// The number of all requests that were sent, once it is known.
     sent: AtomicU64,
     over: AtomicBool,
     snapshots_seen: AtomicUsize,
@@ -212,7 +212,7 @@ fn report(
     report
 }
 
-/// When which request leaves. Request `k` goes to session `k % sessions`, with xid `k / sessions + 1`.
+/// The times at which requests are due. Request `k` goes to session `k % sessions`, with xid `k / sessions + 1`.
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     start: Instant,
@@ -220,7 +220,7 @@ struct Schedule {
     first: u64,
     /// Requests due earlier only warm the server up.
     warm: u64,
-    /// A run that waits for snapshots may end from here on.
+    /// The time from which a run that waits for snapshots may end.
     enough: u64,
     rate: u64,
     sessions: u64,
@@ -250,7 +250,7 @@ impl Schedule {
     }
 }
 
-/// The thread that sends. Its sockets are nonblocking: what one does not take waits in `backlog`.
+/// The thread that sends. Its sockets are nonblocking: bytes that a socket does not accept wait in `backlog`.
 struct Sender {
     schedule: Schedule,
     streams: Vec<TcpStream>,
@@ -259,11 +259,11 @@ struct Sender {
 }
 
 impl Sender {
-    /// Sends until the schedule ends or it is told to stop.
+    /// Sends until the schedule ends or `stop_sending` is set.
     fn run(mut self, template: &Template, signals: &Signals) -> Result<()> {
         let mut sent = 0;
         let outcome = self.send_all(template, &signals.stop_sending, &mut sent);
-        // Nobody waits for replies to requests that never left.
+        // After an error no replies are waited for.
         signals.sent.store(if outcome.is_ok() { sent } else { 0 }, Ordering::Release);
         outcome
     }
@@ -306,7 +306,7 @@ impl Sender {
     }
 }
 
-/// The driver: notes what came back; it sends nothing.
+/// The driver: records replies, and sends nothing.
 struct Replies {
     schedule: Schedule,
     due_xids: Vec<i32>,

@@ -1,4 +1,4 @@
-//! What a run found out, as a table for people and as JSON for programs.
+//! The result of a run, as a table for people and as JSON for programs.
 
 use super::{
     meter::{Metered, ServerUse},
@@ -44,7 +44,7 @@ pub(crate) struct Figure {
 }
 
 impl Row {
-    /// What was counted within `seconds`.
+    /// Counts `tally` over `seconds`.
     pub(crate) fn of(tally: &Tally, seconds: f64) -> Row {
         Row {
             ops: tally.ops(),

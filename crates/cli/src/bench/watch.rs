@@ -124,7 +124,7 @@ impl Load {
             if self.fan.may_set() {
                 let now = self.fleet.now();
                 let fan = &mut self.fan;
-                // All that may go leaves with one write.
+                // All sets that are allowed leave with one write.
                 self.fleet.send(WRITER, |out| {
                     while fan.may_set() {
                         fan.set(now, out);
@@ -144,7 +144,7 @@ impl Load {
     }
 }
 
-/// The driver: who has had which event.
+/// The driver: knows which session has got which event.
 struct Fan {
     mode: Mode,
     /// Sets whose events have not all arrived; the oldest is number `first`.
@@ -152,7 +152,7 @@ struct Fan {
     first: u64,
     depth: usize,
     watchers: Vec<Watcher>,
-    /// How many watchers have their watch in place.
+    /// The number of watchers whose watch is set.
     armed: usize,
     set_template: Template,
     arm_template: Template,
@@ -163,13 +163,13 @@ struct Fan {
 
 struct Set {
     sent: u64,
-    /// Watchers that have not had its event.
+    /// The number of watchers that have not got its event.
     missing: usize,
 }
 
 struct Watcher {
     received: u64,
-    /// Its watch is to be set.
+    /// Whether the watch is to be set.
     arm: bool,
     next_xid: i32,
 }

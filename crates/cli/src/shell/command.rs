@@ -8,7 +8,7 @@ use super::{
     catalogue,
     options::{self, OptionError, Syntax},
     value_text::Form,
-    words::{NoText, Word},
+    words::{NotUtf8, Word},
 };
 use ostler_client::{Acl, AddWatchMode, CreateMode, WatcherType};
 use ostler_tree::quota::QuotaNumbers;
@@ -168,7 +168,7 @@ pub(crate) enum CommandError {
     #[error(transparent)]
     Acl(#[from] AclTextError),
     #[error(transparent)]
-    NoText(#[from] NoText),
+    NotUtf8(#[from] NotUtf8),
 }
 
 /// What a line asks the shell to do.

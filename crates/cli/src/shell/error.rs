@@ -1,4 +1,4 @@
-//! What can go wrong with a command, in one sentence that says what to do.
+//! The errors of commands. Each is one sentence that says what to do.
 
 use super::{command::CommandError, words::QuoteError};
 use ostler_client::{Error, ErrorCode, paths};
@@ -66,7 +66,7 @@ pub(crate) enum Exit {
     Unknown,
     /// By Ctrl-C.
     Interrupted,
-    /// What the command has said that ran under a lock.
+    /// The exit code of the program that ran under a lock.
     Of(u8),
 }
 
@@ -93,7 +93,7 @@ impl ShellError {
             ShellError::Partly { first, .. } => first.exit(),
             ShellError::InPart { .. } => Exit::Unknown,
             ShellError::Ended(code) | ShellError::Stopped(code) => Exit::Of(*code),
-            // As shells say it: there is no such program, or it is none.
+            // As in other shells: 127 if there is no such program, 126 if it cannot be run.
             ShellError::Program { cause, .. } if cause.kind() == io::ErrorKind::NotFound => Exit::Of(127),
             ShellError::Program { .. } => Exit::Of(126),
             ShellError::Interrupted => Exit::Interrupted,
@@ -101,7 +101,7 @@ impl ShellError {
         }
     }
 
-    /// What it means of a command that has written `writes` times before.
+    /// The error of a command that has sent `writes` writes with success before.
     pub(crate) fn after(self, writes: u64) -> ShellError {
         match self.exit() {
             Exit::NoConnection | Exit::Unknown if writes > 0 => ShellError::InPart { cause: Box::new(self) },
@@ -109,12 +109,12 @@ impl ShellError {
         }
     }
 
-    /// Whoever reads the output has gone.
+    /// Whether the reader of the output is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, ShellError::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Nothing is to be said when the program ends with it: nobody listens, or somebody else has spoken.
+    /// Whether the program ends without a message: the reader is gone, or another program has printed the error.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_broken_pipe() || matches!(self, ShellError::Ended(_))
     }
@@ -142,7 +142,7 @@ fn exit_of(error: &Error) -> Exit {
     }
 }
 
-/// Begins as upstream's shell does, and goes on with what to do.
+/// A sentence that begins as in zkCli.sh, and says what to do.
 pub(crate) fn sentence(error: &Error) -> String {
     match error {
         Error::Server { code, operation, path } => refusal(*code, operation, path),

@@ -1,15 +1,15 @@
-//! Limits as the znodes below /zookeeper/quota hold them, and what new limits ask for.
+//! The text of limits in the znodes below /zookeeper/quota, and changes of it.
 
 use super::command::Limits;
 use ostler_tree::quota::QuotaNumbers;
 
-/// As upstream's shell writes it: servers of all versions can read this.
+/// The text as zkCli.sh writes it. Servers of all versions can read it.
 pub(crate) fn limits_text(limits: QuotaNumbers) -> String {
     let QuotaNumbers { count, bytes, count_hard, bytes_hard } = limits;
     format!("count={count},bytes={bytes}=;byteHardLimit={bytes_hard};countHardLimit={count_hard}")
 }
 
-/// `old`, with those of `new` that are set.
+/// `old`, with the limits of `new` that are set.
 pub(crate) fn with(old: QuotaNumbers, new: QuotaNumbers) -> QuotaNumbers {
     let pick = |old, new| if new >= 0 { new } else { old };
     QuotaNumbers {
@@ -20,7 +20,7 @@ pub(crate) fn with(old: QuotaNumbers, new: QuotaNumbers) -> QuotaNumbers {
     }
 }
 
-/// Without some.
+/// The limits without those of `which`.
 pub(crate) fn without(old: QuotaNumbers, which: Limits) -> QuotaNumbers {
     let pick = |old, gone| if gone { -1 } else { old };
     QuotaNumbers {
@@ -31,7 +31,7 @@ pub(crate) fn without(old: QuotaNumbers, which: Limits) -> QuotaNumbers {
     }
 }
 
-/// What lies above limits from the start.
+/// Warnings about limits below the usage.
 pub(crate) fn exceeded(limits: QuotaNumbers, usage: QuotaNumbers) -> Vec<String> {
     let below = |limit: i64, used| limit >= 0 && limit < used;
     let mut said = Vec::new();

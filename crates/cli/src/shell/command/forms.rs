@@ -1,7 +1,7 @@
 //! Reads each command from its words: one function for each entry in the table of commands.
 
 use super::{
-    super::{acl_text, catalogue, value_text::Form, words::NoText},
+    super::{acl_text, catalogue, value_text::Form, words::NotUtf8},
     Action, Change, Command, CommandError, Create, HoldKind, Limits, Reconfig, Wanted, Write,
     reader::{ANY, CommandReader, number},
 };
@@ -184,7 +184,7 @@ pub(crate) fn reconfig(words: &mut CommandReader<'_>) -> Read {
     words.operands(0, 0)?;
     let joined = |option| {
         let texts = words.values(option).iter().map(String::try_from);
-        let texts = texts.collect::<Result<Vec<String>, NoText>>()?;
+        let texts = texts.collect::<Result<Vec<String>, NotUtf8>>()?;
         Ok::<_, CommandError>((!texts.is_empty()).then(|| texts.join(",").to_lowercase()))
     };
     let (joining, leaving, members) = (joined("add")?, joined("remove")?, joined("members")?);
