@@ -1,4 +1,4 @@
-//! `ostler-sim`, as it is run by hand.
+//! Tests of the program `ostler-sim`.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -6,9 +6,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// As `head` does.
+/// As with `ostler-sim --explain | head`.
 #[test]
-fn a_reader_that_has_seen_enough_ends_the_story_quietly() {
+fn explain_ends_without_a_message_when_its_reader_ends_early() {
     let mut story = Command::new(env!("CARGO_BIN_EXE_ostler-sim"))
         .args(["--seed", "1", "--explain"])
         .stdout(Stdio::piped())

@@ -1,8 +1,8 @@
-//! Many seeds, one after the other, and what to do about one that fails.
+//! Runs many seeds. After a failure it searches for a smaller run that still fails.
 
 use crate::{
     SimArgs,
-    worker::{Numbers, Verdict, Worker},
+    worker::{RunFigures, Verdict, Worker},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use ostler_sim::{Plan, shrink};
@@ -17,30 +17,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs that shrinking may take.
+/// The most runs that the search for a smaller run may take.
 const SHRINK_RUNS: usize = 150;
 
-/// A run of seeds.
+/// A campaign: many seeds, run by several worker processes.
 pub(super) struct Campaign<'a> {
     args: &'a SimArgs,
     next: AtomicU64,
-    sum: Mutex<Sum>,
+    totals: Mutex<Totals>,
     over: AtomicBool,
 }
 
 #[derive(Default)]
-struct Sum {
+struct Totals {
     runs: u64,
-    numbers: Numbers,
+    numbers: RunFigures,
     broken: Option<(Plan, String)>,
 }
 
 impl<'a> Campaign<'a> {
     pub(super) fn new(args: &'a SimArgs) -> Campaign<'a> {
-        Campaign { args, next: AtomicU64::new(0), sum: Mutex::default(), over: AtomicBool::new(false) }
+        Campaign { args, next: AtomicU64::new(0), totals: Mutex::default(), over: AtomicBool::new(false) }
     }
 
-    /// Runs all seeds, or until one fails; then looks for the smallest run that does.
+    /// Runs all seeds, or until one fails. Then searches for a smaller run that fails.
     pub(super) fn run(&self) -> ExitCode {
         let begun = Instant::now();
         let bar = ProgressBar::new(self.args.seeds);
@@ -53,12 +53,12 @@ impl<'a> Campaign<'a> {
         });
         bar.finish_and_clear();
         if let Some(error) = done.into_iter().find_map(Result::err) {
-            eprintln!("ostler-sim: a worker could not be started or spoken to: {error}");
+            eprintln!("ostler-sim: a worker process failed: {error}");
             return ExitCode::FAILURE;
         }
-        let sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-        println!("{}", sum.line(begun.elapsed(), jobs));
-        match &sum.broken {
+        let totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        println!("{}", totals.line(begun.elapsed(), jobs));
+        match &totals.broken {
             None => ExitCode::SUCCESS,
             Some((plan, how)) => {
                 println!("\nA promise is broken: {how}\n  ostler-sim {plan}");
@@ -79,12 +79,12 @@ impl<'a> Campaign<'a> {
             }
             let plan = self.args.plan(self.args.seed.wrapping_add(number));
             let verdict = worker.attempt(&plan)?;
-            let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-            sum.runs += 1;
+            let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+            totals.runs += 1;
             match verdict {
-                Verdict::Kept(numbers) => sum.add(numbers),
+                Verdict::Kept(numbers) => totals.add(numbers),
                 Verdict::Broken(how) => {
-                    sum.broken.get_or_insert((plan, how));
+                    totals.broken.get_or_insert((plan, how));
                     self.over.store(true, Ordering::Relaxed);
                 }
             }
@@ -94,13 +94,13 @@ impl<'a> Campaign<'a> {
     }
 }
 
-impl Sum {
-    fn add(&mut self, of: Numbers) {
+impl Totals {
+    fn add(&mut self, of: RunFigures) {
         self.numbers.virtual_ms += of.virtual_ms;
         self.numbers.epochs += of.epochs;
         self.numbers.transactions += of.transactions;
         self.numbers.faults += of.faults;
-        // The seeds come in any order.
+        // Seeds are finished in any order.
         self.numbers.fingerprint ^= of.fingerprint;
     }
 

@@ -16,8 +16,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Run simulated ensembles with clients and faults on virtual time, and check what the service promises.
 ///
 /// The seed of a run decides everything that happens in it, so a run that fails once fails every time. After a failure
-/// a
-/// smaller run that still fails is searched, and printed as the command that repeats it; with --explain that command
+/// a smaller run that still fails is searched, and printed as the command that repeats it; with --explain that command
 /// prints all events of the run.
 #[derive(Parser)]
 #[command(
