@@ -5,8 +5,8 @@ mod floors;
 mod sources;
 mod words;
 
-use crate::metadata::Metadata;
 use anyhow::Result;
+use cargo_metadata::Metadata;
 use std::path::Path;
 
 /// Returns one sentence per complaint, and the number of files that were checked.
