@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn upstreams_options_are_understood() {
+    fn options_of_zkcli_are_accepted() {
         let given = "ostler shell -server h:1 -timeout 5000 -waitforconnection -r ls -server /";
         assert_eq!(modern(given), "ostler shell --server h:1 --timeout 5000 -r ls -server /");
         assert_eq!(modern("ostler shell h:1 get -server"), "ostler shell h:1 get -server");

@@ -99,7 +99,8 @@ pub(crate) struct MemberDisk {
     snapshots: BTreeMap<Zxid, History>,
     /// A fault has spoilt the disk: what it has reported may be missing.
     spoilt: bool,
-    /// The transactions that the disk held when it was spoilt, until it has them again. The member had acknowledged them.
+    /// The transactions that the disk held when it was spoilt, until it has them again. The member had acknowledged
+    /// them.
     lost: History,
 }
 

@@ -14,7 +14,7 @@ use std::{
 const TIMEOUT: &str = "60";
 const SIMULATOR_TIMEOUT: &str = "400";
 
-/// Whose tests are run.
+/// The tests that are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tests {
     OfThePart,

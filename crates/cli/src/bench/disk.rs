@@ -247,7 +247,8 @@ impl Pipeline {
         Pipeline { proposed: writers as u64, begun: vec![now; writers].into(), synced: vec![0; logs] }
     }
 
-    /// A log has synced all writes up to `last`. For each write that is done now, `done` gets the time that it took, and
+    /// A log has synced all writes up to `last`. For each write that is done now, `done` gets the time that it took,
+    /// and
     /// its writer begins another.
     fn synced(&mut self, log: usize, last: u64, now: Instant, mut done: impl FnMut(Duration)) {
         self.synced[log] = last;
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn of_four_logs_three_are_needed_and_of_one_that_one() {
+    fn four_logs_need_three_and_one_log_needs_itself() {
         let start = Instant::now();
         let mut four = Pipeline::new(4, 1, start);
         assert_eq!(sync(&mut four, 0, 1, start, 1), []);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named_in_the_error() {
         let folder = PathBuf::from("/nonexistent/folder");
         let options = Options { folder, logs: 1, writers: 1, record_size: 1, seconds: 1.0, warmup: 0.0 };
         let said = run(&options).unwrap_err().to_string();

@@ -26,8 +26,8 @@ use std::{
 /// The pause between two attempts while the server does not listen yet.
 const RETRY: Duration = Duration::from_millis(1);
 const RETRY_LISTENING: Duration = Duration::from_millis(5);
-/// The time that the first attempt waits for a reply. At its start Java sometimes never answers a connection. So attempts
-/// end soon, and each attempt after a silent one waits twice as long.
+/// The time that the first attempt waits for a reply. At its start Java sometimes never answers a connection. So
+/// attempts end soon, and each attempt after a silent one waits twice as long.
 const FIRST_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Start a server, and measure the time until it has answered its first request.

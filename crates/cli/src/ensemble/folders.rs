@@ -256,7 +256,8 @@ mod tests {
         }
     }
 
-    /// The first port of an ensemble of three servers. As far as can be known its ports are free, and no other test has them.
+    /// The first port of an ensemble of three servers. As far as can be known its ports are free, and no other test has
+    /// them.
     fn free_port() -> u16 {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let begin = std::process::id() as u16 % 30;
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_of_another_ensemble_is_not_overwritten() {
+    fn files_of_another_ensemble_are_not_overwritten() {
         let (folder, port) = (Folder::new(), free_port());
         prepare(&folder.0, None, Some(port)).unwrap();
         fs::remove_file(zoo_cfg(&folder.0, 1)).unwrap();

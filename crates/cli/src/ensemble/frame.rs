@@ -25,9 +25,9 @@ pub(super) struct Row(pub(super) Vec<(Tone, String)>);
 /// The part of the screen that stays the same while the ensemble runs.
 #[derive(Debug)]
 pub(super) struct Heading {
-    /// How to connect, and where the data is.
+    /// Lines that say how to connect and where the data is.
     pub(super) greeting: Vec<String>,
-    /// `p` was pressed: the next key says which server.
+    /// `p` was pressed: the next key chooses the server.
     pub(super) pausing: bool,
 }
 
@@ -67,7 +67,7 @@ impl Row {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// An ellipsis stands for what does not fit.
+    /// Shortens the row to `width`; an ellipsis stands at the end.
     fn cut(&mut self, width: usize) {
         if self.len() <= width {
             return;
@@ -166,7 +166,7 @@ fn tone_of(state: State) -> Tone {
     }
 }
 
-/// At most eight characters, for a column.
+/// A duration in at most eight characters, for a column.
 fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -185,7 +185,7 @@ fn entry(entry: &Entry) -> Row {
         Weight::Warning => Tone::Warning,
         Weight::Error => Tone::Bad,
     };
-    // Nothing that a server logs is to move the cursor.
+    // Text of a log must not move the cursor.
     let text = entry.text.replace(char::is_control, "·");
     let text = if entry.count == 1 { text } else { format!("({} times) {text}", entry.count) };
     Row::of(Tone::Strong, format!("{:>3}  ", entry.server))
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_says_who_leads_or_what_lacks() {
+    fn the_title_names_the_leader_or_the_reason_why_there_is_none() {
         let leader = |id, zxid| member(id, State::Serving(Mode::Leader), zxid);
         let looking = |id| member(id, State::Looking, 0);
         let down = |id| member(id, State::Down, 0);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_wrapped_or_cut() {
+    fn long_text_is_wrapped_or_cut() {
         let rows = wrapped(&"x".repeat(WIDTH), WIDTH);
         assert_eq!(rows.iter().map(Row::len).collect::<Vec<_>>(), [WIDTH, 1]);
         let rows = wrapped("to 1:21,2:22,3:23", 10);

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_understood() {
+    fn answers_to_four_letter_words_are_read() {
         let srvr = "Zookeeper version: 3.9.5\nLatency min/avg/max: 0/0.5/3\nReceived: 3\nSent: 2\nConnections: 5\n\
             Outstanding: 0\nZxid: 0x30000000a\nMode: leader\nProposal sizes last/min/max: 48/48/48\nNode count: 4\n";
         let mntr = "zk_version\t3.9.5\nzk_global_sessions\t7\nzk_local_sessions\t0\n";

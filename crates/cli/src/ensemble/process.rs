@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stopped_process_is_told_from_a_running_one() {
+    fn a_stopped_process_is_distinguished_from_a_running_one() {
         for (stat, stopped) in [
             ("7 (ostler) S 1 7 7 0 -1", false),
             ("7 (ostler) R 1 7 7 0 -1", false),

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_understood() {
+    fn keys_have_their_meanings() {
         let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
         for (key, expected) in [
             (plain(KeyCode::Char('1')), Key::Server(1)),

@@ -398,7 +398,8 @@ mod tests {
         );
     }
 
-    /// A client that may write an ACL or a quota must not be able to control the terminal of a reader, or to forge a line.
+    /// A client that may write an ACL or a quota must not be able to control the terminal of a reader, or to forge a
+    /// line.
     #[test]
     fn texts_of_other_clients_are_escaped() {
         let id = ostler_client::Id::new("x", "bob\x1b[2J\n\u{9b}2Jworld:anyone");

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_of_upstreams_shell_is_there() {
+    fn every_command_of_zkcli_is_there() {
         let upstream = "addWatch addauth close config connect create delete deleteall delquota get getAcl \
              getAllChildrenNumber getEphemerals history listquota ls printwatches quit reconfig redo removewatches \
              set setAcl setquota stat sync version whoami";
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_understood() {
+    fn a_misspelt_command_gets_the_most_similar_name() {
         assert_eq!(nearest("getacl"), Some("getAcl"));
         assert_eq!(nearest("craete"), Some("create"));
         assert_eq!(nearest("frobnicate"), None);

@@ -1,5 +1,5 @@
-//! The options of a command, as ZooKeeper's shell takes them: anywhere among its words, one dash, several letters
-//! together, values apart or attached.
+//! Reads the options of a command as zkCli.sh does: anywhere among the words, with one dash, several letters together,
+//! values as the next word or attached.
 
 use super::{command::forms::ReadCommand, words::Word};
 use std::collections::BTreeMap;
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_anywhere() {
+    fn options_may_be_before_and_after_operands() {
         check("-s /a", "s= /a");
         check("/a data -s -v 3", "s= v=3 /a data");
         check("-se /a", "e= s= /a");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn an_option_that_does_not_exist_or_lacks_its_value_is_refused() {
         check("-x /a", "it has no option -x (quote data that begins with a dash)");
         check("-sx /a", "it has no option -sx (quote data that begins with a dash)");
         check("/a -v", "-v needs a value");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_elses_options_are_left_alone() {
+    fn options_of_another_program_are_not_read() {
         let syntax = Syntax { others_command: true, ..SYNTAX };
         check_with(&syntax, "-s /a -- sh -c true", "s= /a sh -c true");
         check_with(&syntax, "/a sh -c 'echo -s' -- b", "/a sh -c echo -s -- b");

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_and_question_marks() {
+    fn stars_and_question_marks_match() {
         for (pattern, name, expected) in [
             ("", "", true),
             ("a", "a", true),

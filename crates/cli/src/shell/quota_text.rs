@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_written_changed_and_forgotten() {
+    fn limits_are_written_changed_and_removed() {
         let old = QuotaNumbers { count: 4, ..QuotaNumbers::UNSET };
         let new = with(old, QuotaNumbers { bytes_hard: 10, ..QuotaNumbers::UNSET });
         assert_eq!(limits_text(new), "count=4,bytes=-1=;byteHardLimit=10;countHardLimit=-1");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_below_the_usage_are_told() {
+    fn limits_below_the_usage_give_warnings() {
         let usage = QuotaNumbers { count: 5, bytes: 5, ..QuotaNumbers::UNSET };
         let limits = QuotaNumbers { count: 5, count_hard: 4, bytes: 6, ..QuotaNumbers::UNSET };
         let said = exceeded(limits, usage);

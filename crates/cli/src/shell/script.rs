@@ -30,8 +30,8 @@ pub(crate) fn once(mut shell: ShellSession, words: &[Word], runtime: &Runtime) -
     })
 }
 
-/// Carries out the lines of the input. By default the next line follows a failed one, too. The first failure decides the
-/// exit code.
+/// Carries out the lines of the input. By default the next line follows a failed one, too. The first failure decides
+/// the exit code.
 pub(crate) fn from_input(
     mut shell: ShellSession,
     stop_at_failure: bool,

@@ -30,7 +30,8 @@ impl StopSignal {
         }
     }
 
-    /// Whether this is, as far as can be known, a Ctrl-C at this program's terminal. Then the terminal has sent it to the
+    /// Whether this is, as far as can be known, a Ctrl-C at this program's terminal. Then the terminal has sent it to
+    /// the
     /// running command, too.
     pub(crate) fn by_terminal(self) -> bool {
         self == StopSignal::Interrupt && is_in_foreground()
@@ -128,7 +129,8 @@ impl Signals {
         }
     }
 
-    /// Forgets each Ctrl-C that came before: it was for the command that ran then. That command got it from the terminal,
+    /// Forgets each Ctrl-C that came before: it was for the command that ran then. That command got it from the
+    /// terminal,
     /// too, and may have ended before this program noticed the signal.
     pub(crate) fn forget_interrupts(&mut self) {
         let mut at_once = Context::from_waker(Waker::noop());
@@ -178,7 +180,7 @@ mod tests {
     use std::pin::pin;
 
     #[tokio::test]
-    async fn a_ctrl_c_of_before_is_forgotten() {
+    async fn an_earlier_ctrl_c_is_forgotten() {
         // Also if SIGINT was ignored when the tests were started.
         let interrupt = Listener(Some(signal(SignalKind::interrupt()).unwrap()));
         let mut signals = Signals { interrupt, ends: Ends::EndTheProgram };
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_signals_are_known() {
+    fn ignored_signals_are_found_in_the_process_status() {
         let status = "Name:\tostler\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
         assert!(ignores(status, 1) && ignores(status, 13));
         assert!(!ignores(status, 2) && !ignores(status, 15));

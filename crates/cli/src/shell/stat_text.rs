@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stat_reads_as_upstreams_with_notes() {
+    fn a_stat_is_shown_as_in_zkcli_with_notes() {
         expect![[r#"
             cZxid = 0x100000002  (1:2)
             ctime = Sat Jul 28 08:14:09 UTC 2018  (1 minute ago)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_same_names() {
+    fn json_has_the_field_names_of_the_text() {
         let json = json(&stat());
         assert_eq!(json["cZxid"], "0x100000002");
         assert_eq!(json["ctime"], "2018-07-28T08:14:09.123Z");

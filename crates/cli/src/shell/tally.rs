@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_hold_what_is_below() {
+    fn sums_contain_all_znodes_below() {
         let mut tally = Tally::new(1);
         let mut sums = Vec::new();
         for (path, depth, bytes) in

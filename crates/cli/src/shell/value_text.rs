@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_shown_in_hexadecimal() {
+    fn data_that_is_not_text_is_shown_in_hexadecimal() {
         let dump = String::from_utf8(shown(b"0123456789abcdef\xff~\x1b[2J", Form::Plain)).unwrap();
         expect![[r#"
                      +-------------------------------------------------+
@@ -144,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_hexadecimal_is_an_empty_line() {
+    fn empty_data_in_hexadecimal_is_an_empty_line() {
         assert_eq!(shown(b"", Form::Hex), b"\n");
     }
 
     #[test]
-    fn nothing_in_a_value_commands_the_terminal() {
+    fn no_value_controls_the_terminal() {
         assert_eq!(text(b"\x1b]0;title\x07"), None);
         assert_eq!(text("\u{9b}2J".as_bytes()), None);
         assert_eq!(text(b"{\r\n\t}\n"), Some("{\r\n\t}\n"));

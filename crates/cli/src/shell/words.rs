@@ -1,8 +1,8 @@
 //! Splits a line into words, as zkCli.sh does.
 //!
 //! A quote counts only at the beginning of a word, so `set /a {"x":1}` needs none. Between quotes no character is
-//! special. One form is not in zkCli.sh: `$'...'` knows `\n`, `\t`, `\r`, `\0`, `\\`, `\'` and `\xHH`, so that any bytes
-//! can be written.
+//! special. One form is not in zkCli.sh: `$'...'` knows `\n`, `\t`, `\r`, `\0`, `\\`, `\'` and `\xHH`, so that any
+//! bytes can be written.
 
 use std::{str, string::FromUtf8Error};
 

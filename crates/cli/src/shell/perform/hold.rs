@@ -1,8 +1,8 @@
 //! Runs another program while the shell holds a lock or leads.
 //!
-//! As soon as the lock or the leadership may be lost, the program gets SIGTERM, and SIGKILL if it does not end: from then
-//! on another holder can begin. Requests that the program has sent may still arrive elsewhere. So the program gets the
-//! fencing token, for stores that check it.
+//! As soon as the lock or the leadership may be lost, the program gets SIGTERM, and SIGKILL if it does not end: from
+//! then on another holder can begin. Requests that the program has sent may still arrive elsewhere. So the program gets
+//! the fencing token, for stores that check it.
 
 use super::super::{
     command::HoldKind,
