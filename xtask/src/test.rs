@@ -13,8 +13,8 @@ use std::{env, path::Path, time::Instant};
 
 /// Set up and run all tests.
 ///
-/// One line per step, everything that a failed step printed, and at the end `N passed, M failed, K skipped`. What a
-/// step prints can be followed in target/xtask/STEP.log. With CI=true nothing may be skipped.
+/// One line per step, everything that a failed step printed, and at the end `N passed, M failed, K skipped`. The
+/// output of a step can be followed in target/xtask/STEP.log. With CI=true nothing may be skipped.
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// Run only these steps.

@@ -145,7 +145,7 @@ pub(crate) enum Change {
     },
 }
 
-/// What is held while another program runs.
+/// The thing that is held while another program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HoldKind {
     Lock,
@@ -171,7 +171,7 @@ pub(crate) enum CommandError {
     NotUtf8(#[from] NotUtf8),
 }
 
-/// What a line asks the shell to do.
+/// The action that a line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     Command(Command),

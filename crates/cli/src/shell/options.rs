@@ -10,7 +10,7 @@ pub(crate) struct Syntax {
     pub(crate) name: &'static str,
     /// The words after the name, as the help shows them.
     pub(crate) usage: &'static str,
-    /// What the command does, in one line.
+    /// The effect of the command, in one line.
     pub(crate) summary: &'static str,
     /// Options without a value.
     pub(crate) flags: &'static [&'static str],
