@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command("delete", "[-v version] path", "deletes a znode without children; -v only at this version", forms::delete).values(&["v"]),
     command("deleteall", "path [-b batch size]", "deletes a znode and all below it; -b number of deletes in one transaction (default 1000)", forms::delete_all).values(&["b"]),
     command("setAcl", "[-s] [-v version] [-R] path acl", "sets the access control list, scheme:id:cdrwa joined by commas; -s shows the Stat, -v only at this version of the list, -R also of all znodes below", forms::set_acl).flags(&["s", "R"]).values(&["v"]),
-    command("check", "path version", "in a transaction: checks that the znode has this version; -1 is any version", forms::check),
+    command("check", "path version", "in a transaction: checks that the znode has this version (-1: any)", forms::check),
     command("begin", "", "begins a transaction: create, set, delete and check wait for commit", forms::begin),
     command("commit", "", "does the whole transaction, or nothing of it", forms::commit),
     command("abort", "", "discards the transaction", forms::abort),
@@ -55,7 +55,7 @@ pub(crate) const COMMANDS: &[Syntax] = &[
     command("setquota", "-n|-b|-N|-B val path", "sets limits; -n znodes, -b bytes; above -N and -B writes are refused", forms::set_quota).values(&["n", "b", "N", "B"]),
     command("listquota", "path", "shows limits and usage", forms::list_quota),
     command("delquota", "[-n|-b|-N|-B] path", "removes limits, by default all", forms::del_quota).flags(&["n", "b", "N", "B"]),
-    command("config", "[-c] [-w] [-s]", "shows the servers of the ensemble; -c only client addresses, -w sets a watch, -s with Stat", forms::config).flags(&["c", "w", "s"]),
+    command("config", "[-c] [-w] [-s]", "shows the servers of the ensemble; -c only the version and the client addresses, -w sets a watch, -s with Stat", forms::config).flags(&["c", "w", "s"]),
     command("reconfig", "[-s] [-v version] [-file path | -members server.N=...,... | [-add N=host:port:port;port,...] [-remove N,...]]", "changes the servers of the ensemble; -v only at this version of the configuration", forms::reconfig).flags(&["s"]).values(&["v", "file", "members", "add", "remove"]),
     command("sync", "[path]", "waits until the server has all that was committed before", forms::sync),
     command("addauth", "scheme auth", "adds an identity to this session, for example: digest user:password", forms::add_auth),
@@ -88,14 +88,18 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     (distance(nearest) <= 2).then_some(nearest.name)
 }
 
-/// The help text: one line for each command.
+/// The help text: one line for each command, without its options.
 pub(crate) fn help() -> String {
     let width = COMMANDS.iter().map(|command| command.name.len()).max().unwrap_or(0);
-    let lines = COMMANDS.iter().map(|command| format!("{:width$}  {}\n", command.name, command.summary));
-    lines.collect()
+    let line = |command: &Syntax| {
+        let effect = command.summary.split("; -").next().unwrap_or_default();
+        format!("{:width$}  {effect}\n", command.name)
+    };
+    let lines: String = COMMANDS.iter().map(line).collect();
+    format!("{lines}help COMMAND explains the options of a command.\n")
 }
 
-/// The help text of one command.
+/// The help text of one command, with its options.
 pub(crate) fn help_with(command: &Syntax) -> String {
     format!("{} {}\n    {}\n", command.name, command.usage, command.summary)
 }
@@ -113,6 +117,12 @@ mod tests {
             assert!(find(name).is_some(), "{name}");
         }
         assert_eq!(find("rmr").unwrap().name, "deleteall");
+    }
+
+    #[test]
+    fn help_has_options_for_one_command_only() {
+        assert!(help().contains("\nget                   shows data\n"), "{}", help());
+        assert!(help_with(find("get").unwrap()).contains("; -s with Stat, "));
     }
 
     #[test]
