@@ -25,16 +25,19 @@ pub(crate) fn fetch_peers(checkout: &Path) -> BackgroundProgram {
     BackgroundProgram(is_installed("python3").then(begin).flatten())
 }
 
-/// Begins to build the release with low priority. Errors are not reported: the steps build it again, wait for this
-/// build, and report what is wrong.
-pub(crate) fn build_release(checkout: &Path) -> BackgroundProgram {
+/// Begins to build the release of a package with low priority. Errors are not reported: the steps build it again, wait
+/// for this build, and report what is wrong.
+pub(crate) fn build_release(checkout: &Path, package: &str) -> BackgroundProgram {
     let begin = || {
         let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(cargo_program()).args(RELEASE);
-        Runner::new(checkout, "release").start(&mut command).ok()
+        command.args(["-n", "19"]).arg(cargo_program()).args(release(package));
+        Runner::new(checkout, &format!("release-{package}")).start(&mut command).ok()
     };
     BackgroundProgram(is_installed("nice").then(begin).flatten())
 }
 
-/// The cargo arguments that build the program for the steps.
-pub(crate) const RELEASE: [&str; 5] = ["build", "--locked", "--release", "--package", "ostler"];
+/// The cargo arguments that build the release of one package. Packages are built one by one: built together, `ostler`
+/// would get the features of tokio that only the simulator needs.
+pub(crate) fn release(package: &str) -> [&str; 5] {
+    ["build", "--locked", "--release", "--package", package]
+}

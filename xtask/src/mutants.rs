@@ -19,7 +19,7 @@ use self::{
     one_by_one::{OneByOne, Tests},
     woven::Copy,
 };
-use crate::program::is_installed;
+use crate::{program::is_installed, steps::SIMULATOR};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::{
@@ -113,7 +113,6 @@ const PARTS: [Part; 11] = [
     sampled("persistence", "ostler-data-dir", &[]),
 ];
 
-const SIMULATOR: &str = "ostler-sim";
 const SIMULATOR_TESTS: &[&str] = &["--lib"];
 /// The result of trying a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -282,26 +281,11 @@ impl Workplace<'_> {
             let mut copy = Copy::new(self.checkout, &self.results, &open)?;
             let woven: Vec<usize> = copy.weave(part.package)?.into_iter().collect();
             let is_left = |number: &usize| lock(&results_by_mutant).is_left(&open[*number].name);
-            self.try_woven(
-                &copy,
-                part.package,
-                part.tests,
-                &woven,
-                MutantResult::ByUnits,
-                &results_by_mutant,
-                &open,
-            )?;
+            let woven_mutants = WovenMutants { copy: &copy, open: &open, results: &results_by_mutant };
+            woven_mutants.run((part.package, part.tests), &woven, MutantResult::ByUnits)?;
             if part.simulated && self.simulator {
                 let survivors: Vec<usize> = woven.iter().copied().filter(is_left).collect();
-                self.try_woven(
-                    &copy,
-                    SIMULATOR,
-                    SIMULATOR_TESTS,
-                    &survivors,
-                    MutantResult::BySimulator,
-                    &results_by_mutant,
-                    &open,
-                )?;
+                woven_mutants.run((SIMULATOR, SIMULATOR_TESTS), &survivors, MutantResult::BySimulator)?;
             }
             let others: Vec<&Mutant> = (0..open.len())
                 .filter(|number| !woven.contains(number))
@@ -313,25 +297,6 @@ impl Workplace<'_> {
         let mut results_by_mutant = lock(&results_by_mutant).known.clone();
         results_by_mutant.retain(|name, _| all.iter().any(|mutant| mutant.name == *name));
         Ok((equal, results_by_mutant))
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn try_woven(
-        &self,
-        copy: &Copy<'_>,
-        package: &str,
-        tests: &[&str],
-        mutants: &[usize],
-        caught: MutantResult,
-        results_by_mutant: &Mutex<MutantResults>,
-        open: &[Mutant],
-    ) -> Result<()> {
-        copy.run(package, tests, mutants, |number, noticed| {
-            let result = if noticed { caught } else { MutantResult::Left };
-            if let Err(error) = lock(results_by_mutant).set(&open[number].name, result) {
-                eprintln!("{error:#}");
-            }
-        })
     }
 
     /// Builds a program for each mutant, by cargo-mutants itself.
@@ -374,6 +339,26 @@ impl Workplace<'_> {
             None => command.args(["--sharding", "round-robin", "--shard", &format!("0/{}", part.one_in)]),
         };
         command
+    }
+}
+
+/// Mutants of a part that are built into one program.
+struct WovenMutants<'a> {
+    copy: &'a Copy<'a>,
+    /// All mutants of the part that are to be tried.
+    open: &'a [Mutant],
+    results: &'a Mutex<MutantResults>,
+}
+
+impl WovenMutants<'_> {
+    /// Runs the tests of a package with each of these mutants. A mutant that a test notices gets the result `caught`.
+    fn run(&self, (package, tests): (&str, &[&str]), mutants: &[usize], caught: MutantResult) -> Result<()> {
+        self.copy.run(package, tests, mutants, |number, noticed| {
+            let result = if noticed { caught } else { MutantResult::Left };
+            if let Err(error) = lock(self.results).set(&self.open[number].name, result) {
+                eprintln!("{error:#}");
+            }
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs programs. What they print goes to one log file per step, where it can be followed.
+//! Runs programs. Their output goes to one log file per step, where it can be followed.
 
 use anyhow::{Context, Result};
 use std::{
@@ -20,7 +20,7 @@ pub(crate) struct Finished {
     pub(crate) success: bool,
     /// The exit code; `None` after a signal.
     pub(crate) code: Option<i32>,
-    /// What the program has printed, standard output and error together.
+    /// The output of the program, standard output and error together.
     pub(crate) output: String,
     /// How it ended, in words, for the step's line.
     pub(crate) status: String,

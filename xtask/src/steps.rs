@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test`, cheap ones first.
 
 use crate::{
-    beside::RELEASE,
+    beside::release,
     licences, metadata,
     outcome::Outcome,
     program::{Finished, Runner, is_installed},
@@ -35,8 +35,10 @@ pub(crate) struct Step {
 pub(crate) enum Need {
     /// The programs that interop/peers/get fetches.
     Peers,
-    /// The release build of the program.
+    /// The release build of `ostler`.
     Release,
+    /// The release build of `ostler-sim`.
+    Simulator,
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool) -> Result<Outcome>) -> Step {
@@ -51,7 +53,7 @@ pub(crate) const STEPS: [Step; 11] = [
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
-    Step { needs: &[Need::Release], ..step("sim", "the simulator runs some hundreds of seeds", sim) },
+    Step { needs: &[Need::Simulator], ..step("sim", "the simulator runs some hundreds of seeds", sim) },
     step("doc", "the documentation builds without a warning", doc),
     step("fuzz", "every fuzz target runs for some seconds (fuzz/run)", fuzz),
     Step {
@@ -67,6 +69,9 @@ pub(crate) const STEPS: [Step; 11] = [
 /// Crates with a workspace of their own.
 const OUTSIDE: [&str; 3] =
     ["fuzz/Cargo.toml", "interop/clients/rust-zookeeper-client/Cargo.toml", "bench/client-load/Cargo.toml"];
+/// The packages of the programs that steps build as releases.
+pub(crate) const PROGRAM: &str = "ostler";
+pub(crate) const SIMULATOR: &str = "ostler-sim";
 /// The number of tests of a crate that run at a time, per processor.
 const TESTS_PER_CORE: usize = 2;
 /// Seconds for each fuzz target: usually, and in the long form.
@@ -119,7 +124,7 @@ fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
         return Ok(pass_or_fail(finished));
     }
     // Code that is compiled only with planted bugs is in these crates and their dependencies.
-    let planted = ["--package=ostler", "--package=ostler-sim", "--package=ostler-recipes", "--all-targets"];
+    let planted = ["--package=ostler-sim", "--package=ostler-recipes", "--all-targets"];
     let with_bugs = ["--features=planted-bugs", "--", "-D", "warnings"];
     Ok(pass_or_fail(runner.cargo(&[&["clippy", "--locked"], &planted[..], &with_bugs].concat())?))
 }
@@ -145,7 +150,7 @@ fn curator(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
 
 fn planted(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     let arguments =
-        ["test", "--locked", "--profile=quick", "--package", "ostler-sim", "--features", "planted-bugs"];
+        ["test", "--locked", "--profile=quick", "--package", SIMULATOR, "--features", "planted-bugs"];
     let finished = runner.cargo(&[&arguments[..], &["--test", "planted"]].concat())?;
     let tally = Tally::of_cargo(&finished.output).or_failed(finished.success);
     Ok(counted(tally, finished))
@@ -156,7 +161,7 @@ fn sim(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs()).to_string();
     let (short, long) = SIM_SEEDS_FRESH;
     let fresh = if full { long } else { short };
-    let arguments = ["run", "--locked", "--release", "--package", "ostler", "--", "sim"];
+    let arguments = ["run", "--locked", "--release", "--package", SIMULATOR, "--"];
     for (first, seeds) in [("1", SIM_SEEDS), (&*now, fresh)] {
         let finished = runner.cargo(&[&arguments[..], &["--seed", first, "--seeds", seeds]].concat())?;
         if !finished.success {
@@ -187,7 +192,7 @@ fn interop(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
     if !is_installed("python3") {
         return Ok(Outcome::skipped(NO_PYTHON));
     }
-    let built = runner.cargo(&RELEASE)?;
+    let built = runner.cargo(&release(PROGRAM))?;
     if !built.success {
         return Ok(Outcome::failed("cargo build --release", built.output));
     }

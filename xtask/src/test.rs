@@ -4,7 +4,7 @@ use crate::{
     beside,
     outcome::Outcome,
     program::Runner,
-    steps::{Need, STEPS, Step},
+    steps::{Need, PROGRAM, SIMULATOR, STEPS, Step},
     tally::Tally,
 };
 use anyhow::{Result, bail};
@@ -13,8 +13,8 @@ use std::{env, path::Path, time::Instant};
 
 /// Set up and run all tests.
 ///
-/// One line per step, everything that a failed step printed, and at the end `N passed, M failed, K skipped`. What a
-/// step prints can be followed in target/xtask/STEP.log. With CI=true nothing may be skipped.
+/// One line per step, everything that a failed step printed, and at the end `N passed, M failed, K skipped`. The
+/// output of a step can be followed in target/xtask/STEP.log. With CI=true nothing may be skipped.
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// Run only these steps.
@@ -40,7 +40,10 @@ pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
     let no_skips = env::var("CI").is_ok_and(|ci| ci == "true");
     let is_needed = |need| chosen.iter().any(|step| step.needs.contains(&need));
     let _fetching = is_needed(Need::Peers).then(|| beside::fetch_peers(checkout));
-    let _building = is_needed(Need::Release).then(|| beside::build_release(checkout));
+    let needed = [(Need::Release, PROGRAM), (Need::Simulator, SIMULATOR)].into_iter();
+    let _building: Vec<_> = needed
+        .filter_map(|(need, package)| is_needed(need).then(|| beside::build_release(checkout, package)))
+        .collect();
     let mut sum = Tally::default();
     for step in chosen {
         let begun = Instant::now();

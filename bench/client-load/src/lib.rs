@@ -1,4 +1,4 @@
-//! What the load programs of both Rust clients share: their arguments, their loops, and what they print.
+//! The shared part of the load programs of both Rust clients: arguments, loops and output.
 //!
 //! `PROGRAM HOST:PORT get|set|lock|drop COUNT WARM_UP SECONDS`. One session gets or sets 100 bytes, COUNT tasks at a
 //! time, each on a znode of its own; or COUNT sessions take one lock, and wait until it is released, or do not wait.
@@ -16,7 +16,7 @@ use std::{
 };
 use tokio::{task::JoinSet, time::sleep};
 
-/// What is set, and got.
+/// The data that is set and read.
 pub const DATA: [u8; 100] = [b'x'; 100];
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The znode above those that are read and written.
@@ -87,7 +87,7 @@ fn parse(arguments: Vec<String>) -> Option<Plan> {
     })
 }
 
-/// What is done again and again, one after the other.
+/// The operation that is repeated, one after the other.
 pub trait Task: Send + 'static {
     fn once(&mut self) -> impl Future<Output = Outcome> + Send;
 }

@@ -13,11 +13,11 @@ mod screen;
 
 use clap::Args;
 use error::{EnsembleError, While};
-use folders::Place;
+use folders::ServerSetup;
 use frame::{Heading, frame};
 use group::Group;
 use lines::Lines;
-use screen::{Key, Said, Screen};
+use screen::{Key, Screen, ScreenEvent};
 use std::{
     io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
@@ -31,37 +31,38 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-/// Run several servers in this terminal, as one ensemble for trying things out
+/// Run an ensemble of several servers in this terminal, to try things out.
 ///
-/// Each server is a process of its own with its own zoo.cfg, data and log. Keys kill, start and pause them, and the
-/// screen shows who leads. Where the output is no terminal, a line is printed at each change of a server's state.
-/// All servers end with this command.
+/// Each server is a process with its own zoo.cfg, data and log. Keys kill, start and pause servers, and the screen
+/// shows
+/// which server leads. If the output is not a terminal, a line is printed at each change of a server's state. All
+/// servers end with this command.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler ensemble 5 --folder /tmp/trial --port 3181")]
 pub(crate) struct EnsembleArgs {
-    /// How many servers to run [default: the number in the folder, or 3].
-    #[arg(value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
+    /// Number of servers [default: as in the folder, or 3].
+    #[arg(value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
     servers: Option<u16>,
-    /// Folder for the folders of the servers, server-1 and so on. Existing data is kept and used again.
-    #[arg(long, default_value = "ostler-ensemble")]
+    /// Folder for the servers' folders (server-1 and so on); existing data is kept and used again.
+    #[arg(long, default_value = "ostler-ensemble", value_name = "DIR")]
     folder: PathBuf,
-    /// Client port of the first server; the next servers use the next ports. Quorum and election ports are 100 and
-    /// 200 above [default: as in the folder, or 2181].
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    /// Client port of the first server, the other servers use the next ports; quorum ports are 100 higher, election
+    /// ports 200 higher [default: as in the folder, or 2181].
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }
 
-/// What could not be started, as opposed to what failed later.
+/// The exit code if the servers could not be started.
 const EXIT_NOT_STARTED: u8 = 2;
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(200);
 
-/// Runs until SIGTERM, SIGINT or SIGHUP, or the key for it.
+/// Runs until SIGTERM, SIGINT, SIGHUP or the key that ends all servers.
 pub(crate) fn run(args: &EnsembleArgs) -> ExitCode {
     let places = match folders::prepare(&args.folder, args.servers, args.port) {
         Ok(places) => places,
         Err(error) => return failed(&error, ExitCode::from(EXIT_NOT_STARTED)),
     };
-    // One thread, this one: servers end when the thread ends that has started them.
+    // Only this thread: a server ends when the thread that started it ends.
     let runtime = match Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(cause) => {
@@ -76,19 +77,19 @@ pub(crate) fn run(args: &EnsembleArgs) -> ExitCode {
 }
 
 fn failed(error: &EnsembleError, code: ExitCode) -> ExitCode {
-    // Whoever read this may be gone.
+    // The reader may be gone.
     let _ = writeln!(io::stderr(), "ostler ensemble: {error}");
     code
 }
 
-async fn all(args: &EnsembleArgs, places: Vec<Place>) -> Result<(), EnsembleError> {
+async fn all(args: &EnsembleArgs, places: Vec<ServerSetup>) -> Result<(), EnsembleError> {
     let mut signals = Signals::listen().during(|| "cannot listen for signals".into())?;
     let live = io::stdout().is_terminal() && io::stdin().is_terminal();
     let heading = Heading { greeting: greeting(&args.folder, &places, live), pausing: false };
     let mut group = Group::start(places)?;
     let watched = watch(&mut group, heading, live, &mut signals).await;
     let ended = if watched.is_ok() && live { say(&["ending all servers…".into()]) } else { Ok(()) };
-    // Another signal, and they are killed at once.
+    // Another signal kills them at once.
     tokio::select! {
         () = group.end() => {}
         () = signals.received() => {}
@@ -96,8 +97,8 @@ async fn all(args: &EnsembleArgs, places: Vec<Place>) -> Result<(), EnsembleErro
     watched.and(ended)
 }
 
-/// In three lines: what runs where, how to connect, how to end it.
-fn greeting(folder: &Path, places: &[Place], live: bool) -> Vec<String> {
+/// Three lines: where the data is, how to connect, how to end the servers.
+fn greeting(folder: &Path, places: &[ServerSetup], live: bool) -> Vec<String> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let addresses: Vec<String> = places.iter().map(|place| place.clients.to_string()).collect();
     let end = if live { "q or Ctrl-C ends" } else { "SIGTERM or SIGINT ends" };
@@ -117,26 +118,26 @@ fn cannot_show() -> String {
     "cannot write to the output".into()
 }
 
-/// Where it is shown.
-enum Face {
+/// The form in which the state of the servers is shown.
+enum Display {
     Screen(Screen, Heading),
     Lines(Lines),
 }
 
-impl Face {
+impl Display {
     fn show(&mut self, group: &Group) -> io::Result<()> {
         match self {
-            Face::Screen(screen, heading) => {
+            Display::Screen(screen, heading) => {
                 let size = screen.size()?;
                 screen.paint(size, frame(group, heading, (size.0.into(), size.1.into())))
             }
-            Face::Lines(lines) => lines.show(group, &mut io::stdout().lock()),
+            Display::Lines(lines) => lines.show(group, &mut io::stdout().lock()),
         }
     }
 
-    /// Does what a key asks for; false ends it all.
+    /// Does what a key asks for. Returns false if all servers shall end.
     fn obey(&mut self, key: Key, group: &mut Group) -> bool {
-        let Face::Screen(_, heading) = self else { return true };
+        let Display::Screen(_, heading) = self else { return true };
         let pausing = std::mem::take(&mut heading.pausing);
         match key {
             Key::End => return false,
@@ -150,7 +151,7 @@ impl Face {
     }
 }
 
-/// Shows the servers and obeys the keys, until it is to end.
+/// Shows the servers and obeys the keys, until a key or a signal ends it.
 async fn watch(
     group: &mut Group,
     heading: Heading,
@@ -160,9 +161,9 @@ async fn watch(
     say(&heading.greeting)?;
     let (mut face, mut keys) = if live {
         let screen = Screen::take().during(|| "cannot use the terminal".into())?;
-        (Face::Screen(screen, heading), Some(screen::keys().during(|| "cannot read keys".into())?))
+        (Display::Screen(screen, heading), Some(screen::keys().during(|| "cannot read keys".into())?))
     } else {
-        (Face::Lines(Lines::default()), None)
+        (Display::Lines(Lines::default()), None)
     };
     let mut ticks = interval(LOOKED_AT_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -172,7 +173,7 @@ async fn watch(
             said = next(&mut keys) => match said {
                 Some(Some(key)) if face.obey(key, group) => {}
                 Some(None) => {}
-                // The key to end, or no terminal any more.
+                // The key that ends all, or the terminal is gone.
                 Some(Some(_)) | None => return Ok(()),
             },
             answered = group.answer() => group.take(answered),
@@ -185,15 +186,15 @@ async fn watch(
     }
 }
 
-/// What the terminal says next; for ever nothing where there is none.
-async fn next(keys: &mut Option<mpsc::UnboundedReceiver<Said>>) -> Option<Said> {
+/// The next event of the terminal. Without a terminal this never returns.
+async fn next(keys: &mut Option<mpsc::UnboundedReceiver<ScreenEvent>>) -> Option<ScreenEvent> {
     match keys {
         Some(keys) => keys.recv().await,
         None => std::future::pending().await,
     }
 }
 
-/// Those that end it.
+/// The signals that end this program.
 struct Signals {
     all: [Signal; 3],
 }

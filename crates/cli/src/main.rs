@@ -5,7 +5,6 @@ mod ensemble;
 mod explain;
 mod server;
 mod shell;
-mod sim;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -15,7 +14,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A coordination service that speaks ZooKeeper's protocol.
 #[derive(Parser)]
-#[command(name = "ostler", version, arg_required_else_help = true)]
+#[command(
+    name = "ostler",
+    version,
+    arg_required_else_help = true,
+    after_help = "Example: ostler server conf/zoo.cfg\n`ostler COMMAND --help` has an example of each command."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,7 +32,6 @@ enum Command {
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
     Explain(explain::Explain),
-    Sim(sim::Sim),
 }
 
 fn main() -> ExitCode {
@@ -38,6 +41,5 @@ fn main() -> ExitCode {
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),
-        Command::Sim(sim) => sim.run(),
     }
 }

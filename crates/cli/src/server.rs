@@ -21,24 +21,29 @@ use tokio::{
     signal::unix::{self, SignalKind, signal},
 };
 
-/// Run a server. Without a file: one node on 127.0.0.1:2181, its data in ./ostler-data.
+/// Run a server: standalone, or a member of an ensemble.
+///
+/// The server runs until SIGTERM or SIGINT. Exit codes: 0 ended by a signal, 1 stopped by an error, for example of the
+/// disk, 2 not started.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler server conf/zoo.cfg")]
 pub(crate) struct ServerArgs {
-    /// A ZooKeeper configuration file (zoo.cfg).
+    /// ZooKeeper configuration file (zoo.cfg) [default: a standalone server on 127.0.0.1:2181 with its data in
+    /// ./ostler-data].
+    #[arg(value_name = "ZOO_CFG")]
     zoo_cfg: Option<PathBuf>,
     /// Write the log as JSON, one object on each line.
     #[arg(long)]
     log_json: bool,
-    /// The process that starts this one: the server ends with it
+    /// Process id of the parent; the server is killed when the parent ends.
     #[arg(long, hide = true, value_name = "PID")]
     end_with: Option<i32>,
 }
 
-/// What could not be started, as opposed to what failed later.
+/// The exit code of a server that could not be started.
 const EXIT_NOT_STARTED: u8 = 2;
 
-/// How often memory that is free is given back, and a buffer that the allocator keeps nothing of.
+/// The interval at which free memory is given back, and the size of a buffer that the allocator does not keep.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(2);
 const LARGE_BUFFER: usize = 32 << 20;
 
@@ -68,14 +73,14 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
         Err(error) => return not_started(&ServerError::Thread(error)),
     };
     let code = runtime.block_on(async {
-        // Listened for from the start: whoever reads the greeting may send one at once.
+        // Before the greeting: a program that reads the greeting may send a signal at once.
         let mut terminated = match Termination::listen() {
             Ok(terminated) => terminated,
             Err(error) => return not_started(&format!("cannot listen for signals: {error}")),
         };
         let started = tokio::select! {
             started = RunningServer::start(&config) => started,
-            // It may wait long for its name or its ports.
+            // The start may wait long for a name or a port.
             () = terminated.received() => return ExitCode::SUCCESS,
         };
         let server = match started {
@@ -91,7 +96,7 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             }
         }
     });
-    // What is left blocks in the system, as a name that is looked up does, and changes no file.
+    // Tasks that are left wait in the operating system, for example for a name, and change no file.
     runtime.shutdown_background();
     code
 }
@@ -104,21 +109,21 @@ fn raise_limit() {
     }
 }
 
-/// Has the kernel kill this process when its parent is gone, whichever way that ends. Even a paused one: what was
-/// acknowledged is on disk anyway.
+/// Lets the kernel kill this process when its parent ends, also while this process is paused. All that was
+/// acknowledged is on disk.
 fn end_with(parent: i32) -> Result<(), String> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| format!("cannot be made to end with process {parent}: {error}"))?;
-    // It may have ended before.
+    // The parent may have ended before that.
     match getppid().map(Pid::as_raw_pid) {
         Some(now) if now == parent => Ok(()),
         _ => Err(format!("process {parent}, which it should end with, did not start it or is gone")),
     }
 }
 
-/// The allocator gives back to the system what has been free for a second, and looks for it whenever a large buffer is
-/// freed. After a burst of large answers that may be never again, so one is freed now and then. It is not written to,
-/// and takes no memory itself. On a thread of its own, for giving back a lot takes a while.
+/// Gives free memory back to the system. The allocator does that for memory that was free for a second, but only when
+/// a large buffer is freed. So a large buffer is freed at intervals. It is never written to, and so takes no memory.
+/// This has a thread of its own, because giving back much memory takes a while.
 fn keep_giving_memory_back() -> io::Result<()> {
     let forever = || loop {
         thread::sleep(GIVE_BACK_EVERY);
@@ -127,13 +132,13 @@ fn keep_giving_memory_back() -> io::Result<()> {
     thread::Builder::new().name("memory".into()).spawn(forever).map(drop)
 }
 
-/// Threads that serve clients. The member itself does one thing at a time, so beyond a few they would only
-/// wait for each other; and the disk and the kernel's side of the network need cores too.
+/// The number of threads that serve clients. The core does one thing at a time, so more threads would only wait for
+/// each other. The disk and the kernel's network code need processors, too.
 fn runtime_threads(cores: usize) -> usize {
     (cores / 2).clamp(1, 4)
 }
 
-/// A name in the file may come to stand for an address only after the start, as those of a pod's do.
+/// Reads the configuration, and waits for names that DNS does not know yet, as those of a new pod.
 fn load_patiently(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
     const AGAIN_AFTER: Duration = Duration::from_secs(1);
     const SAID_EVERY: u32 = 60;
@@ -171,7 +176,7 @@ fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
     Ok(loaded.config)
 }
 
-/// Says which line of the file asked for what could not be had.
+/// The error, with the line of the configuration that it comes from.
 fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",

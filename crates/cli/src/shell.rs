@@ -25,7 +25,7 @@ mod walk;
 mod watches;
 mod words;
 
-use answer::Look;
+use answer::OutputStyle;
 use clap::Args;
 use connection::{ConnectOptions, Tls};
 use error::{Exit, ShellError, While};
@@ -45,54 +45,58 @@ use words::Word;
 
 const DEFAULT_SERVERS: &str = "localhost:2181";
 
-/// Read and change znodes: at a prompt, by one command, or by commands from the input
+/// Read and change znodes, as zkCli.sh does: at a prompt, by one command, or by commands from the standard input.
 ///
-/// The commands are those of zkCli.sh, and more; help lists them. Without a terminal the answers are what zkCli.sh
-/// prints. Exit codes: 0 all done, 1 refused or failed, 2 not understood, 3 no connection, so nothing done, 4 connection
-/// lost before the reply, so done or not, or in part.
+/// The commands are those of zkCli.sh, and more; the command `help` lists them. If the output is not a terminal, the
+/// answers are those of zkCli.sh. Exit codes: 0 everything was done, 1 a request was refused or failed, 2 a command was
+/// not understood, 3 there was no connection and nothing was done, 4 the connection was lost before the reply, so the
+/// command may be done, or done in part.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler shell localhost:2181 get /app/config")]
 pub(crate) struct ShellArgs {
-    /// The servers to connect to, and the znode to use as the root (chroot); replaces the first argument [default: localhost:2181].
+    /// Servers to connect to, and the znode to use as the root (chroot), as for zkCli.sh; replaces the first argument
+    /// [default: localhost:2181].
     #[arg(long, value_name = "HOST:PORT,...[/ROOT]")]
     server: Option<String>,
     /// Print answers as JSON, one object on each line.
     #[arg(long)]
     json: bool,
-    /// Stop at the first failed command when commands are read from the input.
+    /// Stop at the first failed command when commands are read from the standard input.
     #[arg(short = 'e', long)]
     exit_on_error: bool,
-    /// Session timeout to ask for, in milliseconds.
+    /// Session timeout to ask the server for, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     timeout: u64,
-    /// How long to try to connect to a server, in milliseconds.
+    /// How long to try to connect, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 15_000)]
     connect_timeout: u64,
-    /// Accept a read-only server, one that has lost its quorum.
+    /// Also connect to a server that has lost its quorum and serves only reads (read-only mode).
     #[arg(short = 'r', long)]
     read_only: bool,
-    /// Authenticate as addauth does; other users of this machine can see the secret here, but not with --auth-file.
+    /// Identity to authenticate with, as with addauth, for example digest:user:password; other users of this machine
+    /// can see it, unlike with --auth-file.
     #[arg(long, value_name = "SCHEME:SECRET")]
     auth: Vec<String>,
-    /// Authenticate with all identities in a file, one on each line, such as digest:user:password.
+    /// File with identities to authenticate with, one on each line, for example digest:user:password.
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
-    /// User name for SASL DIGEST-MD5.
+    /// User name for SASL (DIGEST-MD5).
     #[arg(long, value_name = "USER", requires = "sasl_password_file")]
     sasl_user: Option<String>,
-    /// File whose first line is the password for SASL.
+    /// File with the password for SASL on its first line.
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
-    /// Use TLS, and trust the certificate authorities in this PEM file.
+    /// PEM file with the certificate authorities to trust; switches TLS on.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Certificate chain of this client for TLS, a PEM file.
+    /// PEM file with this client's certificate chain for TLS.
     #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate in --tls-cert, a PEM file.
+    /// PEM file with the private key of the certificate in --tls-cert.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// The servers [default: localhost:2181], and a command with its arguments.
+    /// Servers [default: localhost:2181], and a command with its arguments [default: commands from the prompt or the
+    /// standard input].
     #[arg(trailing_var_arg = true, value_name = "HOST:PORT,...[/ROOT]] [COMMAND [ARGS]")]
     words: Vec<OsString>,
 }
@@ -114,7 +118,7 @@ pub(crate) fn modernized(arguments: impl Iterator<Item = OsString>) -> Vec<OsStr
     let mut value = false;
     let modern = |argument: OsString| {
         let known = UPSTREAM_OPTIONS.iter().find(|(name, _)| before_words && argument == **name);
-        // What is neither an option nor an option's value is the first word.
+        // The first argument that is neither an option nor an option's value is the first word.
         let is_option = argument.as_encoded_bytes().starts_with(b"-");
         before_words &= is_option || value;
         value = is_option && !FLAGS.iter().any(|flag| argument == **flag);
@@ -140,14 +144,14 @@ pub(crate) fn run(args: ShellArgs) -> ExitCode {
 
 fn start(args: ShellArgs) -> Result<Exit, ShellError> {
     let options = args.connect_options()?;
-    let look = args.look();
+    let style = args.style();
     let exit_on_error = args.exit_on_error;
     let (servers, words) = servers_and_words(args.server, args.words);
     let runtime = runtime()?;
     if words.is_empty() && io::stdin().is_terminal() {
-        return interactive::run(&servers, options, look, &runtime);
+        return interactive::run(&servers, options, style, &runtime);
     }
-    let shell = ShellSession::new(&servers, options, Output::new(look), Teller::new(look));
+    let shell = ShellSession::new(&servers, options, Output::new(style), Teller::new(style));
     match words.is_empty() {
         true => script::from_input(shell.input_is(Input::Commands), exit_on_error, &runtime),
         false => script::once(shell, &words, &runtime),
@@ -175,15 +179,15 @@ fn servers_and_words(server: Option<String>, words: Vec<OsString>) -> (String, V
 }
 
 impl ShellArgs {
-    fn look(&self) -> Look {
+    fn style(&self) -> OutputStyle {
         if self.json {
-            return Look::Json;
+            return OutputStyle::Json;
         }
         let plain = std::env::var_os("NO_COLOR").is_some_and(|text| !text.is_empty())
             || std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
         match io::stdout().is_terminal() {
-            true => Look::Notes { colour: !plain },
-            false => Look::Plain,
+            true => OutputStyle::Notes { colour: !plain },
+            false => OutputStyle::Plain,
         }
     }
 
@@ -243,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn upstreams_options_are_understood() {
+    fn options_of_zkcli_are_accepted() {
         let given = "ostler shell -server h:1 -timeout 5000 -waitforconnection -r ls -server /";
         assert_eq!(modern(given), "ostler shell --server h:1 --timeout 5000 -r ls -server /");
         assert_eq!(modern("ostler shell h:1 get -server"), "ostler shell h:1 get -server");

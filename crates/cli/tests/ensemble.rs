@@ -1,4 +1,4 @@
-//! `ostler ensemble` as somebody meets it who tries it out: who leads, who takes over, and that nothing stays behind.
+//! Tests of `ostler ensemble`: elections, a new leader, and the end of all processes.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SYNC: i32 = 9;
 const NOT_STARTED: Option<i32> = Some(2);
 
-/// A folder of this test, removed at the end, and ports for three servers.
+/// A folder of this test, deleted at the end, and ports for three servers.
 struct Place {
     folder: PathBuf,
     port: u16,
@@ -76,7 +76,7 @@ impl Drop for Place {
     }
 }
 
-/// What a line says of a server.
+/// The state of a server, as a printed line has it.
 #[derive(Debug, Clone)]
 struct Told {
     id: u16,
@@ -86,7 +86,7 @@ struct Told {
 }
 
 impl Told {
-    /// `server 2: leader, pid 77, port 2182, epoch 1, zxid 0x100000000`
+    /// Reads `server 2: leader, pid 77, port 2182, epoch 1, zxid 0x100000000`
     fn of(line: &str) -> Option<Told> {
         let (id, rest) = line.strip_prefix("server ")?.split_once(": ")?;
         let mut parts = rest.split(", ");
@@ -101,9 +101,9 @@ struct Ensemble {
     child: Child,
     lines: Receiver<String>,
     all_lines: Vec<String>,
-    /// The last of each server.
+    /// The last state of each server.
     told: [Option<Told>; 3],
-    /// All processes that were ever told of.
+    /// All processes that were ever printed.
     pids: Vec<i32>,
 }
 
@@ -116,7 +116,7 @@ impl Ensemble {
         Ensemble { child, lines: receiver, all_lines: Vec::new(), told: Default::default(), pids: Vec::new() }
     }
 
-    /// Reads lines until the servers are as wanted.
+    /// Reads lines until the servers are in the wanted states.
     #[track_caller]
     fn until(&mut self, what: &str, wanted: impl Fn(&[Option<Told>]) -> bool) {
         let begun = Instant::now();
@@ -155,7 +155,7 @@ impl Ensemble {
         self.all_gone();
     }
 
-    /// Every server that was told of is gone, at once or soon.
+    /// Asserts that every server that was printed ends soon.
     #[track_caller]
     fn all_gone(&self) {
         assert!(self.pids.len() >= 3, "{:#?}", self.all_lines);
@@ -241,7 +241,7 @@ fn another_server_leads_when_the_leader_is_killed() {
 }
 
 #[test]
-fn what_was_written_is_there_the_next_time() {
+fn data_is_kept_until_the_next_start() {
     let place = Place::new();
     let mut command = place.command();
     command.args(["--port", &place.port.to_string()]);
@@ -262,13 +262,13 @@ fn what_was_written_is_there_the_next_time() {
 }
 
 #[test]
-fn servers_do_not_outlive_it_even_when_it_is_killed() {
+fn servers_end_when_the_command_is_killed() {
     let place = Place::new();
     let mut command = place.command();
     command.args(["--port", &place.port.to_string()]);
     let mut ensemble = Ensemble::start(command);
     let leader = ensemble.leader(3);
-    // Not even one that is paused, which hears of nothing else.
+    // Also the paused server, which handles no other signal.
     kill_process(Pid::from_raw(leader.pid.unwrap()).unwrap(), Signal::STOP).unwrap();
     ensemble.until("the pause of the leader", |told| !in_state(told, "paused").is_empty());
     ensemble.signal(Signal::KILL);
@@ -306,7 +306,7 @@ fn a_port_in_use_is_refused_in_one_sentence() {
 }
 
 #[test]
-fn it_ends_with_an_error_when_all_servers_have() {
+fn the_command_fails_when_all_servers_have_ended() {
     let place = Place::new();
     let mut command = place.command();
     command.args(["1", "--port", &place.port.to_string()]);
@@ -347,7 +347,7 @@ impl Live {
         Live { child, terminal, bytes, seen: String::new() }
     }
 
-    /// Waits until it has painted this, and forgets all up to there; what came before.
+    /// Waits until this text is painted. Returns and forgets everything up to it.
     #[track_caller]
     fn until(&mut self, painted: &str) -> String {
         let begun = Instant::now();
@@ -371,7 +371,7 @@ impl Live {
         }
     }
 
-    /// Waits until a server leads; its id, which is its key.
+    /// Waits until a server leads. Returns its id, which is its key.
     #[track_caller]
     fn leader(&mut self) -> String {
         let before = self.until(" leads, epoch ");
@@ -411,7 +411,7 @@ fn keys_kill_start_and_pause_servers() {
     let mut live = Live::start(command);
     live.until("connect with zkCli.sh");
     let first = live.leader();
-    // One that has not joined yet has no voice beside one that has.
+    // A server that has not joined yet does not vote.
     for other in ["1", "2", "3"].into_iter().filter(|id| *id != first) {
         live.follows(other);
     }
@@ -429,7 +429,7 @@ fn keys_kill_start_and_pause_servers() {
     live.until("paused");
     live.press(&format!("p{first}"));
     live.until("goes on");
-    // Ctrl-C, which is a key here.
+    // Ctrl-C is a key here.
     live.press("\x03");
     assert_eq!(ended(&mut live.child).code(), Some(0));
     live.until("ending all servers");

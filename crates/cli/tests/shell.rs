@@ -1,4 +1,4 @@
-//! `ostler shell` as scripts and people meet it.
+//! Tests of `ostler shell`, from scripts and at a terminal.
 #![allow(clippy::unwrap_used)]
 
 #[path = "shell/ended.rs"]

@@ -1,4 +1,4 @@
-//! `ostler server` as an operator meets it: what it says, how it ends, and what is there afterwards.
+//! Tests of `ostler server`: its messages, its end, and the data that is there afterwards.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]
@@ -27,7 +27,7 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(30);
 const NOT_STARTED: Option<i32> = Some(2);
 
-/// A folder of this test, removed at the end.
+/// A folder of this test, deleted at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -50,7 +50,7 @@ impl Folder {
         self.0.join("data")
     }
 
-    /// A configuration with more lines after those that every test needs, three in number.
+    /// A configuration: the three lines that every test needs, and more lines.
     fn zoo_cfg(&self, more: &str) -> PathBuf {
         let data = self.data();
         let text = format!("dataDir={}\nclientPort=0\nclientPortAddress=127.0.0.1\n{more}\n", data.display());
@@ -122,7 +122,7 @@ impl Drop for Ostler {
     }
 }
 
-/// What a server says that does not start. It must end by itself with the code for that.
+/// The message of a server that does not start. It must end by itself with the exit code for that.
 #[track_caller]
 fn refusal(zoo_cfg: &Path) -> String {
     let mut child = command(zoo_cfg).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -142,7 +142,7 @@ fn is_number(text: &str) -> bool {
 }
 
 #[test]
-fn it_greets_in_three_lines() {
+fn the_greeting_has_three_lines() {
     let folder = Folder::new();
     let mut server = Ostler::start(&folder.zoo_cfg(""));
     let [listening, data, connect] = &server.greeting[..] else { panic!("{:#?}", server.greeting) };
@@ -187,7 +187,7 @@ fn a_bad_line_is_refused_with_its_file_and_number() {
 }
 
 #[test]
-fn a_file_that_lacks_something_or_is_not_there_is_named() {
+fn a_missing_or_incomplete_configuration_is_named() {
     let folder = Folder::new();
     for text in ["clientPort=0\n", "dataDir=/nowhere\n", ""] {
         let path = folder.file("lacking.cfg", text);
@@ -200,7 +200,7 @@ fn a_file_that_lacks_something_or_is_not_there_is_named() {
 }
 
 #[test]
-fn what_has_no_effect_is_told_and_it_starts() {
+fn keys_without_effect_are_reported_and_the_server_starts() {
     let folder = Folder::new();
     let path = folder.zoo_cfg("tickTme=2000\nmaxResponseCacheSize=10");
     let server = Ostler::start(&path);
@@ -216,7 +216,7 @@ fn what_has_no_effect_is_told_and_it_starts() {
 }
 
 #[test]
-fn a_port_in_use_is_refused_before_anything_is_touched() {
+fn a_port_in_use_is_refused_before_any_file_is_written() {
     let folder = Folder::new();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = holder.local_addr().unwrap();
@@ -228,7 +228,7 @@ fn a_port_in_use_is_refused_before_anything_is_touched() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_had_is_refused_by_name() {
+fn a_folder_that_cannot_be_used_is_named() {
     let folder = Folder::new();
     let file = folder.file("file", "in the way");
     let below = folder.file("below.cfg", &format!("dataDir={}/data\nclientPort=0\n", file.display()));
@@ -275,7 +275,7 @@ fn sigterm_and_sigint_end_it_with_code_0() {
     }
 }
 
-/// Whoever has read the greeting may stop the server, however soon.
+/// A program that has read the greeting may stop the server at once.
 #[test]
 fn sigterm_right_after_the_greeting_ends_it_with_code_0() {
     let folder = Folder::new();
@@ -288,7 +288,7 @@ fn sigterm_right_after_the_greeting_ends_it_with_code_0() {
     }
 }
 
-/// Clients that never wait keep the disk busy all the time; the end must come all the same.
+/// Clients that never wait keep the disk busy. The server must end all the same.
 #[test]
 fn sigterm_ends_it_while_clients_go_on_writing() {
     let folder = Folder::new();
@@ -339,9 +339,9 @@ fn a_restart_keeps_the_data() {
     }
 }
 
-/// Killed at any moment: what was answered is there, and of what was not, a beginning at most.
+/// The server is killed at any moment. Answered writes are there, and of the others at most the first ones.
 #[test]
-fn kill_9_keeps_what_was_acknowledged() {
+fn kill_9_loses_no_acknowledged_write() {
     const SENT: usize = 2000;
     let folder = Folder::new();
     let path = folder.zoo_cfg("snapCount=300");

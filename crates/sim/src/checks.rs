@@ -3,7 +3,7 @@
 use crate::{
     acl_checks,
     client::{Intent, SentRequest},
-    truth::{Truth, sorted},
+    reference::{ReferenceHistory, sorted},
     words,
     world::World,
 };
@@ -59,33 +59,33 @@ impl World {
         if let Intent::MarkedWrite(_, mark) = sent.intent
             && is_refusal(reply)
         {
-            self.truth.marks.refuse(mark);
+            self.reference.marks.refuse(mark);
         }
         let asked = Some((session, reply.xid.0));
         self.check_told_first(client, zxid);
         self.watch_answered(client, &sent, reply);
-        let truth = &self.truth;
+        let reference = &self.reference;
         if let Err(error) = &reply.result {
             assert!(FAILURES.contains(error), "[answers] {sent:?} gives {error:?}");
             let refused = *error == ErrorCode::InvalidAcl;
             assert!(!refused || sent.has_invalid_acl(), "[acl] {sent:?} is refused for its list");
         }
         // A local session's xids begin anew on each connection: an earlier write may have had the same xid.
-        let has_transaction = truth.request_at(zxid) == asked && zxid > sent.floor;
+        let has_transaction = reference.request_at(zxid) == asked && zxid > sent.floor;
         match &sent.intent {
             Intent::Close if self.shape.local != LocalSessions::Off && !has_transaction => {
-                assert!(!truth.has_session(session, zxid), "{session:?} is closed without a transaction");
+                assert!(!reference.has_session(session, zxid), "{session:?} is closed without a transaction");
                 assert_eq!(reply.result, Ok(Body::None));
                 self.count("local close");
             }
             Intent::Write(_) | Intent::MarkedWrite(..) | Intent::Close => {
                 assert_eq!(
-                    truth.request_at(zxid),
+                    reference.request_at(zxid),
                     asked,
                     "[linearizable] {sent:?} of {session:?} is acknowledged at {zxid}"
                 );
                 if let Intent::MarkedWrite(_, mark) = sent.intent {
-                    let happened = truth.marks.happened(mark);
+                    let happened = reference.marks.happened(mark);
                     let told = (!is_refusal(reply)).then_some(zxid);
                     assert_eq!(happened, told, "[linearizable] {sent:?} of {session:?}, answered at {zxid}");
                 }
@@ -93,7 +93,7 @@ impl World {
                     zxid > sent.floor,
                     "[linearizable] {sent:?} comes before a write that was acknowledged when it was sent"
                 );
-                check_write(truth, zxid, &sent, reply);
+                check_write(reference, zxid, &sent, reply);
                 self.acknowledged = self.acknowledged.max(zxid);
                 self.count(if reply.result.is_ok() { "write" } else { "failed write" });
             }
@@ -101,7 +101,7 @@ impl World {
             | Intent::Exists(path, _)
             | Intent::Children(path, _)
             | Intent::Acl(path) => {
-                check_read(truth, path, zxid, reply);
+                check_read(reference, path, zxid, reply);
                 self.count("read");
                 self.own_writes_come_first(client, zxid);
             }
@@ -127,7 +127,7 @@ impl World {
 
     /// A write that the session requested on an earlier connection has happened by now, or never does.
     fn own_writes_come_first(&mut self, client: usize, zxid: Zxid) {
-        let marks = &mut self.truth.marks;
+        let marks = &mut self.reference.marks;
         for mark in std::mem::take(&mut self.clients[client].unsettled) {
             marks.pass(mark, zxid);
         }
@@ -153,7 +153,7 @@ impl World {
             | Intent::Acl(path) => {
                 if proven {
                     let zxid = reply.zxid.unwrap();
-                    check_read(&self.truth, path, zxid, reply);
+                    check_read(&self.reference, path, zxid, reply);
                 }
                 self.count("read-only read");
             }
@@ -177,8 +177,8 @@ fn is_refusal(reply: &Reply) -> bool {
     }
 }
 
-fn check_write(truth: &Truth, zxid: Zxid, sent: &SentRequest, reply: &Reply) {
-    let record = truth.record(zxid).expect("an acknowledged write is in the history");
+fn check_write(reference: &ReferenceHistory, zxid: Zxid, sent: &SentRequest, reply: &Reply) {
+    let record = reference.record(zxid).expect("an acknowledged write is in the history");
     let record = TxnRecord::read(&record.0).unwrap();
     if reply.result.is_ok() {
         acl_checks::assert_logged(&sent.given, &record.txn);
@@ -227,8 +227,8 @@ fn check_parts(logged: &[Txn<'_>], parts: &[OpResult]) {
     }
 }
 
-fn check_read(truth: &Truth, path: &str, zxid: Zxid, reply: &Reply) {
-    let there = truth.at(path, zxid);
+fn check_read(reference: &ReferenceHistory, path: &str, zxid: Zxid, reply: &Reply) {
+    let there = reference.at(path, zxid);
     match (&reply.result, there) {
         (Err(ErrorCode::NoNode), None) => {}
         (Ok(Body::Data(data, stat)), Some(seen)) => {

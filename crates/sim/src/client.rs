@@ -22,7 +22,7 @@ use ostler_proto::{
 use ostler_server_core::{ConnId, Input};
 use std::collections::VecDeque;
 
-/// What a client has requested.
+/// The purpose of a client's request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Intent {
     Write(String),
@@ -349,7 +349,7 @@ impl World {
         let given: Vec<ExpectedAcl> =
             ask.acls.iter().map(|(path, acl)| ExpectedAcl::new(path, acl, identities)).collect();
         if let Some(session) = of.session {
-            self.truth.asked.ask(session, xid.0, &given);
+            self.reference.asked.ask(session, xid.0, &given);
         }
         of.sent.push_back(SentRequest { xid, intent, floor, given });
         let payload = ask.payload(xid);
@@ -506,7 +506,7 @@ impl World {
                 of.timeout_ms = response.timeout_ms as u64;
                 of.open = true;
                 if of.restarts_xids {
-                    self.truth.restarts_xids(response.session);
+                    self.reference.restarts_xids(response.session);
                 }
                 let read_only = response.read_only == Some(true);
                 assert!(

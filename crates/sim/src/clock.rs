@@ -10,7 +10,7 @@ const MILLION: u64 = 1_000_000;
 pub(crate) struct Clock {
     /// Speed: milliseconds that the clock shows in 1,000,000 ms of virtual time.
     rate: u64,
-    /// What the monotonic clock showed when its rate last changed, and the virtual time of that change.
+    /// The reading of the monotonic clock when its rate last changed, and the virtual time of that change.
     since: (u64, u64),
     /// How far the wall clock is ahead of the monotonic one, ms.
     pub(crate) ahead_ms: i64,
@@ -21,7 +21,7 @@ impl Clock {
         Clock { rate: MILLION, since: (0, 0), ahead_ms: 13 * id }
     }
 
-    /// What both clocks show at a virtual time.
+    /// The readings of both clocks at a virtual time.
     pub(crate) fn at(&self, now: u64) -> Now {
         let mono = self.mono(now);
         Now { mono: Mono(mono), wall_ms: EPOCH_MS + mono as i64 + self.ahead_ms }

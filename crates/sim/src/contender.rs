@@ -46,7 +46,7 @@ const TURN_MS: u64 = TIMEOUT_MS + 6_000;
 /// Contenders that are asked to stop must have released everything within this time.
 const END_MS: u64 = 12_000;
 
-/// What contenders compete for.
+/// A resource that contenders compete for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Resource {
     Mutex,
@@ -314,7 +314,7 @@ impl World {
                 Note::StillHolds(holder) => drop(self.check_holder(contender, holder)),
                 Note::TooLate => self.count("held too late"),
                 Note::Wrote(holder) => {
-                    let written = self.truth.guarded.has(&holder.resource.guarded(), holder.token);
+                    let written = self.reference.guarded.has(&holder.resource.guarded(), holder.token);
                     assert!(
                         written,
                         "[linearizable] contender {contender} got an answer to a write that never happened: {holder:x?}"
@@ -354,7 +354,7 @@ impl World {
             return token > self.holding_counts.token(resource);
         }
         assert!(
-            !self.truth.ended.contains_key(&session),
+            !self.reference.ended.contains_key(&session),
             "[lost first] contender {contender} holds {resource:?} with {token:#x}, and {session:?} has ended"
         );
         let last = self.holding_counts.token(resource);
@@ -420,7 +420,7 @@ impl World {
 
     /// The ephemeral znodes below the recipes' paths.
     fn left_behind(&self) -> Vec<String> {
-        let all = self.truth.tree().ephemerals_by_session().flat_map(|(_, paths)| paths.iter());
+        let all = self.reference.tree().ephemerals_by_session().flat_map(|(_, paths)| paths.iter());
         all.filter(|path| path.starts_with("/recipes/")).map(Cow::into_owned).collect()
     }
 }

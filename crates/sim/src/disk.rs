@@ -43,13 +43,13 @@ const LOG_PERCENT: u32 = 33;
 /// How a server ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Only the process ends. What it had written stays in the system's memory.
+    /// Only the process ends. The data that it had written stays in the system's memory.
     Killed,
     /// The machine loses its power, and with it what was not synced.
     PowerLost,
 }
 
-/// What the disk reports to the member.
+/// A report of the disk to the member.
 pub(crate) enum DiskReport {
     Reloaded(u64, Box<Tree>, History),
     Persisted(PersistSeq),
@@ -70,7 +70,7 @@ pub(crate) struct StartState {
     pub(crate) whole: bool,
 }
 
-/// What the disk has reported as durable.
+/// The state that the disk has reported as durable.
 #[derive(Debug, Clone, Default)]
 struct Reported {
     history: History,
@@ -99,7 +99,8 @@ pub(crate) struct MemberDisk {
     snapshots: BTreeMap<Zxid, History>,
     /// A fault has spoilt the disk: what it has reported may be missing.
     spoilt: bool,
-    /// What the disk held when it was spoilt, until it is complete again: the member had acknowledged that.
+    /// The transactions that the disk held when it was spoilt, until it has them again. The member had acknowledged
+    /// them.
     lost: History,
 }
 

@@ -62,7 +62,7 @@ impl World {
 
     /// The servers of the configuration in force.
     pub(crate) fn members(&self) -> Vec<i64> {
-        self.truth.membership().servers.keys().map(|id| id.0).collect()
+        self.reference.membership().servers.keys().map(|id| id.0).collect()
     }
 
     pub(crate) fn all_serve(&self) -> bool {
@@ -141,12 +141,12 @@ impl World {
             let live = world.clients.iter().filter(|client| !client.retired && client.open);
             live.filter_map(|client| client.session).collect::<BTreeSet<_>>()
         };
-        let (live, epochs) = (here(self), self.truth.epochs());
+        let (live, epochs) = (here(self), self.reference.epochs());
         self.run(6_000);
         // A short epoch may have ended a moment ago.
         self.run_until(1_000, |world| live.is_subset(&here(world)));
         // A local session ends with the epoch.
-        let forgotten = self.shape.local != LocalSessions::Off && self.truth.epochs() > epochs;
+        let forgotten = self.shape.local != LocalSessions::Off && self.reference.epochs() > epochs;
         assert!(
             forgotten || live.is_subset(&here(self)),
             "[session early] the session of a connected client was ended"
@@ -199,7 +199,7 @@ impl World {
 
     /// Asserts that a member would start with the configuration that was agreed on last, if there was one.
     fn assert_configuration(&self, id: i64) {
-        let agreed = self.truth.membership();
+        let agreed = self.reference.membership();
         if agreed.version > 0 && self.nodes[&id].disk.waiting() == 0 {
             let (active, _) = self.nodes[&id].disk.configuration().unwrap();
             assert_eq!(active, *agreed, "[configuration] {id} has another");
@@ -212,24 +212,24 @@ impl World {
             let settled = |id: &i64| {
                 let node = &world.nodes[id];
                 let applied = node.server.as_ref().map(|server| server.tree().last_processed());
-                let has_all = applied >= Some(world.truth.last()) && applied == Some(node.history.last());
+                let has_all = applied >= Some(world.reference.last()) && applied == Some(node.history.last());
                 has_all && node.disk.waiting() == 0
             };
             world.members().iter().all(settled)
         });
-        let last = self.truth.last();
+        let last = self.reference.last();
         for id in self.members() {
             let node = &self.nodes[&id];
             let tree = node.server.as_ref().unwrap().tree();
-            self.truth.applied(id, tree, &node.history);
-            self.truth.model.assert_is(id, tree);
+            self.reference.applied(id, tree, &node.history);
+            self.reference.model.assert_is(id, tree);
             self.assert_configuration(id);
             assert!(tree.last_processed() >= last, "[liveness] {id} lags behind: {}", tree.last_processed());
-            assert_eq!(tree.node_count(), self.truth.tree().node_count(), "{id}");
+            assert_eq!(tree.node_count(), self.reference.tree().node_count(), "{id}");
             assert_eq!(node.disk.waiting(), 0);
             let (on_disk, history) = self.node(id).disk.look();
-            self.truth.applied(id, &on_disk, &history);
-            self.truth.model.assert_is(id, &on_disk);
+            self.reference.applied(id, &on_disk, &history);
+            self.reference.model.assert_is(id, &on_disk);
             assert!(
                 on_disk.last_processed() >= last,
                 "[durable] {id} has everything in memory but not on disk"

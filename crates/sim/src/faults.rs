@@ -6,7 +6,7 @@ use crate::{
     disk::Ending,
     fault::FaultKind,
     files::{DiskFault, DiskFaultKind},
-    plan::Planned,
+    plan::PlannedFault,
     wire,
     world::{Event, World, line},
 };
@@ -93,7 +93,7 @@ impl World {
     }
 
     /// Carries out a planned fault.
-    pub(crate) fn inject(&mut self, planned: &Planned) {
+    pub(crate) fn inject(&mut self, planned: &PlannedFault) {
         self.check_ailing();
         // While a server lacks what it had acknowledged, a quorum bears no other fault.
         if self.ailing.is_some() {
@@ -200,7 +200,7 @@ impl World {
     /// does not start with that. The operator gives it the current configuration.
     fn give_current_configuration(&mut self, id: i64) {
         if self.is_forgotten(id) {
-            let today = self.truth.membership().clone();
+            let today = self.reference.membership().clone();
             self.trace(|| format!("server {id} is given the current configuration"));
             self.node(id).disk.reconfigure(&today);
         }
@@ -208,7 +208,7 @@ impl World {
 
     fn is_forgotten(&self, id: i64) -> bool {
         let lacks = |of: &Membership| !of.servers.contains_key(&ServerId(id));
-        !lacks(self.truth.membership())
+        !lacks(self.reference.membership())
             && self.nodes[&id].disk.configuration().is_some_and(|(active, _)| lacks(&active))
     }
 
@@ -294,18 +294,18 @@ impl World {
     /// may be too few servers for both quorums, because a leader does not count a server that has lost its data.
     fn bears_the_loss_of(&self, id: i64) -> bool {
         let lost = &self.nodes[&id].disk;
-        let last = self.truth.last().max(lost.last_reported());
+        let last = self.reference.last().max(lost.last_reported());
         let lacks = |other: i64| {
             let disk = &self.nodes[&other].disk;
             let is_behind = disk.accepted() < lost.accepted() || disk.current() < lost.current();
             other == id || is_behind || !disk.has(last)
         };
-        self.truth.decides(|other| other != id) && !self.truth.decides(lacks) && !self.may_change()
+        self.reference.decides(|other| other != id) && !self.reference.decides(lacks) && !self.may_change()
     }
 
     /// Whether a reconfiguration is logged at some server and not committed yet.
     fn may_change(&self) -> bool {
-        let now = self.truth.membership().version;
+        let now = self.reference.membership().version;
         let pending = |id: &i64| self.nodes[id].disk.configuration().and_then(|(_, pending)| pending);
         self.ids().iter().filter_map(pending).any(|pending| pending.version > now)
     }
@@ -323,7 +323,7 @@ impl World {
     }
 
     fn wipe(&mut self, id: i64) {
-        let membership = self.truth.membership().clone();
+        let membership = self.reference.membership().clone();
         self.node(id).disk.wipe(&membership);
         self.trace(|| format!("the disk of server {id} is emptied"));
     }
@@ -333,7 +333,7 @@ impl World {
         let Some(id) = self.ailing else { return };
         self.start_spoilt(id);
         let well = self.all_serve()
-            && self.nodes[&id].history.has(self.truth.last())
+            && self.nodes[&id].history.has(self.reference.last())
             && self.nodes[&id].disk.waiting() == 0;
         if well {
             self.node(id).disk.set_whole();
@@ -386,7 +386,7 @@ impl World {
         }
         let client = chance.pick(&open);
         let joins = line(id, observer);
-        let membership = self.truth.membership();
+        let membership = self.reference.membership();
         let leaves = membership.servers.contains_key(&ServerId(id)) && chance.one_in(2);
         if leaves && membership.votes(ServerId(id)) && membership.voters().count() <= 3 {
             return;
@@ -406,7 +406,7 @@ impl World {
     /// Asks for a reconfiguration by the whole list of servers, with one added or removed, and at times with groups and
     /// weights.
     fn reconfigure_as_a_whole(&mut self, client: usize, id: i64, joins: Option<&str>, chance: &mut Chance) {
-        let mut next = self.truth.membership().clone();
+        let mut next = self.reference.membership().clone();
         match joins.and_then(|line| line.split_once('=')) {
             Some((key, spec)) => next.take(key, spec).unwrap(),
             None => drop(next.servers.remove(&ServerId(id))),
@@ -428,7 +428,7 @@ impl World {
 
     /// Starts a server that is to join, with the current configuration and itself as an observer.
     fn join_anew(&mut self, id: i64) {
-        let mut membership = self.truth.membership().clone();
+        let mut membership = self.reference.membership().clone();
         if membership.servers.contains_key(&ServerId(id)) {
             return;
         }

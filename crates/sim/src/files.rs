@@ -67,7 +67,7 @@ pub(crate) struct DiskFault {
     pub(crate) kind: DiskFaultKind,
 }
 
-/// What a fault does.
+/// The effect of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DiskFaultKind {
     /// One call fails (EIO).

@@ -11,11 +11,11 @@ pub(crate) const GUARDED: &str = "/guarded/";
 
 /// The last token that was written to each guarded znode, and the zxid of that write.
 #[derive(Debug, Default)]
-pub(crate) struct Guarded {
+pub(crate) struct GuardedZnodes {
     last: BTreeMap<String, (u64, Zxid)>,
 }
 
-impl Guarded {
+impl GuardedZnodes {
     /// Checks a committed transaction.
     pub(crate) fn commit(&mut self, record: &TxnRecord<'_>) {
         self.take(record.header.zxid, &record.txn);

@@ -28,13 +28,13 @@ mod marks;
 mod model;
 mod network;
 mod plan;
+mod reference;
 mod run;
 mod scenes;
 mod session_thief;
 mod sessions;
 mod shell;
 mod shrink;
-mod truth;
 mod watch_checks;
 mod watching;
 #[allow(dead_code, reason = "tests of a single member use the rest")]

@@ -1,4 +1,4 @@
-//! Follows writes by their unique data (marks). So it is known what became of each write, even of clients that reuse
+//! Follows writes by their unique data (marks). So the outcome of each write is known, even of clients that reuse
 //! xids.
 
 use ostler_proto::{
@@ -42,7 +42,7 @@ impl Mark {
     }
 }
 
-/// What became of each marked write.
+/// The outcome of each marked write.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     happened: BTreeMap<Mark, Zxid>,

@@ -1,6 +1,6 @@
 //! A model of the tree: applies transactions as simply as possible, without the server's code.
 
-use crate::truth::ZnodeState;
+use crate::reference::ZnodeState;
 use ostler_proto::{
     acl::{Acl, Perms},
     id::{SessionId, Zxid},

@@ -56,24 +56,24 @@ pub(crate) enum Parcel {
         path: String,
     },
     /// The first bytes of a packet or a tree whose rest never comes.
-    Part(PartOf, Vec<u8>),
+    Part(CutMessage, Vec<u8>),
     /// The other side has closed.
     End,
 }
 
-/// What a cut message was.
+/// The kind of a message that was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PartOf {
+pub(crate) enum CutMessage {
     Packet,
     Tree(Zxid),
 }
 
-impl PartOf {
+impl CutMessage {
     /// Whether a server takes these bytes for an incomplete message.
     pub(crate) fn is_incomplete(self, bytes: &[u8], to_leader: bool) -> bool {
         match self {
-            PartOf::Packet => split(bytes, PACKET_MAX, to_leader) == PacketSplit::Incomplete,
-            PartOf::Tree(zxid) => recovery::read_stream(bytes, zxid, ExtendedTypes::default()).is_err(),
+            CutMessage::Packet => split(bytes, PACKET_MAX, to_leader) == PacketSplit::Incomplete,
+            CutMessage::Tree(zxid) => recovery::read_stream(bytes, zxid, ExtendedTypes::default()).is_err(),
         }
     }
 }
@@ -82,8 +82,8 @@ impl Parcel {
     /// The first bytes of a packet or a tree; `None` for other parcels.
     fn cut_off(self, chance: &mut Chance) -> Option<Parcel> {
         let (of, mut bytes) = match self {
-            Parcel::Packet(bytes) => (PartOf::Packet, bytes),
-            Parcel::Tree { zxid, bytes, .. } => (PartOf::Tree(zxid), bytes),
+            Parcel::Packet(bytes) => (CutMessage::Packet, bytes),
+            Parcel::Tree { zxid, bytes, .. } => (CutMessage::Tree(zxid), bytes),
             _ => return None,
         };
         bytes.truncate(chance.below(bytes.len() as u64) as usize);
@@ -91,7 +91,7 @@ impl Parcel {
     }
 }
 
-/// What a lane connects.
+/// The two ends of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
     Vote { from: i64 },

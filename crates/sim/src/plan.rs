@@ -1,4 +1,4 @@
-//! What a seed decides before a run begins: the ensemble, its clients, and the faults with their times.
+//! The decisions of a seed before a run begins: the ensemble, its clients, and the faults with their times.
 
 use crate::{
     chance::Chance,
@@ -43,7 +43,7 @@ pub struct Plan {
 
 /// A fault and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedFault {
     pub(crate) number: u32,
     /// Time since the fault before it, ms.
     pub(crate) pause: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Planned {
 
 /// Each sort of decision has its own random numbers, so that leaving something out changes little else.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Stream {
+pub(crate) enum RandomStream {
     World = 0,
     Faults = 1,
     Swarm = 2,
@@ -68,7 +68,7 @@ impl Plan {
 
     /// The run that a seed decides, for an ensemble of this many voters.
     pub fn new(seed: u64, voters: u8, seconds: u64) -> Plan {
-        let mut chance = Plan::chance_of(seed, Stream::Shape);
+        let mut chance = Plan::chance_of(seed, RandomStream::Shape);
         Plan {
             seed,
             scene: None,
@@ -98,11 +98,11 @@ impl Plan {
         Plan { scene: Some(scene), ..Plan::new(seed, 0, 0) }
     }
 
-    pub(crate) fn chance(&self, stream: Stream) -> Chance {
+    pub(crate) fn chance(&self, stream: RandomStream) -> Chance {
         Plan::chance_of(self.seed, stream)
     }
 
-    fn chance_of(seed: u64, stream: Stream) -> Chance {
+    fn chance_of(seed: u64, stream: RandomStream) -> Chance {
         Chance::new(seed.wrapping_mul(5).wrapping_add(stream as u64))
     }
 
@@ -114,7 +114,7 @@ impl Plan {
     /// The kinds of faults in this run. Every run has only some kinds, because many kinds at once hide what few would
     /// show.
     fn swarm(&self) -> Vec<FaultKind> {
-        let mut chance = self.chance(Stream::Swarm);
+        let mut chance = self.chance(RandomStream::Swarm);
         let share = chance.between(1, 3);
         let mut kinds: Vec<FaultKind> = Vec::new();
         let has_contenders = Plan::new(self.seed, self.voters, self.seconds).contenders > 0;
@@ -132,9 +132,9 @@ impl Plan {
     }
 
     /// All faults in their order.
-    pub(crate) fn schedule(&self) -> Vec<Planned> {
+    pub(crate) fn schedule(&self) -> Vec<PlannedFault> {
         let kinds = self.swarm();
-        let mut chance = self.chance(Stream::Faults);
+        let mut chance = self.chance(RandomStream::Faults);
         // Some runs are busy and some are not.
         let longest = [PAUSE_MAX_MS, PAUSE_MAX_MS / 3, PAUSE_MAX_MS * 3][chance.below(3) as usize];
         let (mut at, mut planned) = (0, Vec::new());
@@ -143,12 +143,12 @@ impl Plan {
             let kind = kinds[chance.below(kinds.len() as u64) as usize];
             let salt = chance.below(1 << 30);
             at += pause;
-            planned.push(Planned { number: planned.len() as u32, pause, kind, salt });
+            planned.push(PlannedFault { number: planned.len() as u32, pause, kind, salt });
         }
         planned
     }
 
-    pub(crate) fn happens(&self, of: &Planned) -> bool {
+    pub(crate) fn happens(&self, of: &PlannedFault) -> bool {
         !self.without.contains(&of.kind) && !self.skip.contains(&of.number)
     }
 
@@ -167,7 +167,7 @@ impl Plan {
     }
 
     fn widened(&self, shape: Shape) -> Shape {
-        let mut chance = self.chance(Stream::Wide);
+        let mut chance = self.chance(RandomStream::Wide);
         let mut one_of = |count: u64| chance.below(count) as usize;
         let slow = ([LOG_MS, LOG_MS, (500, 3_000)][one_of(3)], [(0, 0), (0, 0), (200, 3_000)][one_of(3)]);
         // In an epoch of 100 writes, a learner that needs longer than the epoch lasts would never be synchronized.
@@ -187,7 +187,7 @@ impl Plan {
     }
 
     fn usual_shape(&self) -> Shape {
-        let mut chance = self.chance(Stream::Shape);
+        let mut chance = self.chance(RandomStream::Shape);
         let mut one_of = |count: u64| chance.below(count) as usize;
         Shape {
             voters: self.voters.into(),
@@ -227,7 +227,7 @@ impl Plan {
     }
 }
 
-/// The arguments of `ostler sim` that repeat the run.
+/// The arguments of `ostler-sim` that repeat the run.
 impl Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(scene) = self.scene {

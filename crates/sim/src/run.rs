@@ -2,7 +2,7 @@
 
 use crate::{
     fingerprint::Fingerprint,
-    plan::{Plan, Stream},
+    plan::{Plan, RandomStream},
     world::World,
 };
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct Report {
 /// Runs a plan: first its scene or its faults, then a time without faults in which the ensemble must come back. With
 /// `explain` every event is printed. Panics if a promise is broken.
 pub fn run(plan: &Plan, explain: bool) -> Report {
-    let mut world = World::new(plan.chance(Stream::World), plan.shape());
+    let mut world = World::new(plan.chance(RandomStream::World), plan.shape());
     world.traced |= explain;
     world.start_all();
     match plan.scene {
@@ -32,8 +32,8 @@ pub fn run(plan: &Plan, explain: bool) -> Report {
     let rest = (plan.seconds * 1_000).saturating_sub(world.elapsed());
     world.run(rest);
     let mut tally = std::mem::take(&mut world.tally);
-    tally.insert("epochs", world.truth.epochs() as u64);
-    tally.insert("transactions", world.truth.len() as u64);
+    tally.insert("epochs", world.reference.epochs() as u64);
+    tally.insert("transactions", world.reference.len() as u64);
     Report { fingerprint: world.fingerprint, virtual_ms: world.elapsed(), tally }
 }
 

@@ -1,6 +1,6 @@
 //! Scenes: courses of events that random faults seldom produce. Their times are random.
 //!
-//! Most scenes are only tests. A scene with a name can also be run like a seed: `ostler sim --scene NAME`.
+//! Most scenes are only tests. A scene with a name can also be run like a seed: `ostler-sim --scene NAME`.
 
 #[cfg(test)]
 mod courses;

@@ -24,7 +24,7 @@ impl World {
         let pause = self.chance.between(PAUSE_MS.0, PAUSE_MS.1);
         self.after(pause, Event::SessionThief);
         let mut known: Vec<SessionId> = self.clients.iter().filter_map(|client| client.session).collect();
-        known.extend(self.truth.model.sessions.keys());
+        known.extend(self.reference.model.sessions.keys());
         if known.is_empty() {
             return;
         }

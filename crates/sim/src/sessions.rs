@@ -54,7 +54,7 @@ impl World {
             return;
         }
         self.heard_of(id, session);
-        if self.truth.has_session(session, Zxid(u64::MAX)) {
+        if self.reference.has_session(session, Zxid(u64::MAX)) {
             self.node(id).signs.unsaid.insert(session);
         }
     }
@@ -87,7 +87,7 @@ impl World {
     pub(crate) fn follower_answers(&mut self, id: i64, packet: &Packet<'_>) {
         let Packet::Ping { touched: Some(touched), .. } = packet else { return };
         let said: BTreeSet<SessionId> = touched.iter().map(|(session, _)| *session).collect();
-        let ended = &self.truth.ended;
+        let ended = &self.reference.ended;
         let signs = &self.nodes[&id].signs;
         let missing =
             signs.unsaid.iter().find(|session| !said.contains(session) && !ended.contains_key(session));
@@ -118,7 +118,7 @@ impl World {
             Txn::CloseSession(_) if record.header.cxid == 0 => {
                 let (now, signs) = (self.mono_of(id), &self.nodes[&id].signs);
                 let last = signs.heard.get(&session).copied().unwrap_or(0).max(signs.since);
-                let known = signs.timeouts.get(&session).or(self.truth.model.sessions.get(&session));
+                let known = signs.timeouts.get(&session).or(self.reference.model.sessions.get(&session));
                 let Some(timeout_ms) = known else { return };
                 let early = now < last + *timeout_ms as u64 && !signs.condemned.contains(&session);
                 assert!(

@@ -82,7 +82,7 @@ impl World {
             _ => {}
         }
         if let PersistOp::Append { zxid, record } = op {
-            self.truth.propose(*zxid, record);
+            self.reference.propose(*zxid, record);
             if self.mode(id) == Some(MemberMode::Leader) {
                 self.check_session_end(id, record);
             }
@@ -109,28 +109,28 @@ impl World {
         let epoch = applied.epoch();
         let shown = self.shown(id);
         let leads = server.mode() == Some(MemberMode::Leader);
-        let begins = leads && self.truth.note_leader(epoch, (id, node.life));
-        if shown > self.truth.last() {
-            for zxid in node.history.after(self.truth.last()).take_while(|zxid| *zxid <= shown) {
-                let record = self.truth.proposal(zxid);
+        let begins = leads && self.reference.note_leader(epoch, (id, node.life));
+        if shown > self.reference.last() {
+            for zxid in node.history.after(self.reference.last()).take_while(|zxid| *zxid <= shown) {
+                let record = self.reference.proposal(zxid);
                 let durable = |voter: i64| self.nodes[&voter].disk.has(zxid);
                 assert!(
-                    self.truth.decides_on(&record, durable),
+                    self.reference.decides_on(&record, durable),
                     "[quorum] {id} has applied {zxid}, which no quorum has on disk"
                 );
-                self.truth.commit(zxid, &record);
+                self.reference.commit(zxid, &record);
             }
         }
         // After the commits above: they may contain a reconfiguration that changes the quorum.
         if begins {
             let kept = |voter: i64| self.nodes[&voter].disk.current() >= epoch;
             assert!(
-                self.truth.decides(kept),
+                self.reference.decides(kept),
                 "[one leader] {id} leads in {epoch:?}, which no quorum has on disk"
             );
         }
         if applied == shown && applied != node.checked {
-            self.truth.applied(id, server.tree(), &node.history);
+            self.reference.applied(id, server.tree(), &node.history);
             self.node(id).checked = applied;
         }
     }
@@ -141,7 +141,7 @@ impl World {
     fn shown(&self, id: i64) -> Zxid {
         let node = &self.nodes[&id];
         let applied = node.server.as_ref().unwrap().tree().last_processed();
-        if !self.serves(id) && self.truth.decides(|voter| voter == id) {
+        if !self.serves(id) && self.reference.decides(|voter| voter == id) {
             return applied.min(node.disk.last_reported());
         }
         applied
@@ -156,7 +156,7 @@ impl World {
         // The log up to there must end where the tree does. The begin of an epoch is no transaction.
         let logged = shown.last() == applied || applied.counter() == 0;
         assert!(logged, "[read-only] {id} shows {applied}, and has not logged more than {}", shown.last());
-        let proven = shown.last() <= self.truth.last() && self.truth.has_all_of(&shown);
+        let proven = shown.last() <= self.reference.last() && self.reference.has_all_of(&shown);
         self.count(if proven { "read-only session" } else { "read-only session, tail shown" });
         proven
     }

@@ -1,6 +1,6 @@
 //! Searches for a smaller run that still fails: fewer faults, clients and servers, and less time.
 
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlannedFault};
 use std::collections::BTreeSet;
 
 /// Makes a failing plan smaller as long as it still fails, with at most `runs` runs. A scene is returned as it is.
@@ -36,7 +36,7 @@ impl<F: FnMut(&Plan) -> bool> Shrinker<F> {
         fails
     }
 
-    fn happening(&self) -> Vec<Planned> {
+    fn happening(&self) -> Vec<PlannedFault> {
         self.best.schedule().into_iter().filter(|of| self.best.happens(of)).collect()
     }
 
@@ -116,7 +116,7 @@ mod tests {
             runs += 1;
             plan.clients > 0 && needed.iter().all(|of| plan.schedule().contains(of) && plan.happens(of))
         });
-        let left: Vec<Planned> = small.schedule().into_iter().filter(|of| small.happens(of)).collect();
+        let left: Vec<PlannedFault> = small.schedule().into_iter().filter(|of| small.happens(of)).collect();
         assert_eq!(left, needed.map(|of| *of));
         assert_eq!((small.clients, small.observers, small.voters), (1, 0, 1));
         assert!(small.seconds < 60 && runs <= 200, "{small}");

@@ -2,7 +2,7 @@
 
 use crate::{
     client::{Intent, SentRequest},
-    truth::Truth,
+    reference::ReferenceHistory,
     watching::{DueEvent, Watch},
     world::World,
 };
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 impl World {
     pub(crate) fn client_notified(&mut self, client: usize, zxid: Option<Zxid>, kind: EventType, path: &str) {
         self.trace(|| format!("client {client} gets an event of {path}: {kind:?} at {zxid:?}"));
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
+        let (reference, of) = (&self.reference, &mut self.clients[client]);
         let again = of.sent.front().is_some_and(|sent| sent.intent == Intent::SetWatches);
         let Some(zxid) = zxid else {
             assert!(again, "[watch] an event of {path} has no zxid");
@@ -39,11 +39,11 @@ impl World {
             of.last_event
         );
         of.last_event = zxid;
-        assert!(truth.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
+        assert!(reference.changed_at(path, zxid), "[watch] {path} did not change at {zxid}");
         let due = DueEvent { zxid, kind, path: path.to_owned() };
-        let before = of.watching.first_due_before(truth, zxid);
+        let before = of.watching.first_due_before(reference, zxid);
         assert!(before.is_none(), "[watch late] client {client} gets {due:?}, and has not got {before:?}");
-        let place = of.watching.take_due(truth, &due);
+        let place = of.watching.take_due(reference, &due);
         let place = place.unwrap_or_else(|| {
             panic!("[watch twice] client {client} gets {due:?}, which is not due, or comes again")
         });
@@ -56,7 +56,7 @@ impl World {
 
     /// Checks that a client has got all its events before it is shown a transaction.
     pub(crate) fn check_told_first(&mut self, client: usize, zxid: Zxid) {
-        let untold = self.clients[client].watching.first_due(&self.truth, zxid);
+        let untold = self.clients[client].watching.first_due(&self.reference, zxid);
         assert!(untold.is_none(), "[watch lost] client {client} has not got {untold:?}, and is shown {zxid}");
     }
 
@@ -109,8 +109,8 @@ impl World {
     /// Checks the reply to `setWatches`: the client has got an event for each one-shot watch that missed a change, and
     /// keeps the other watches. Persistent watches get no events for missed changes.
     pub(crate) fn watches_again(&mut self, client: usize, before: Zxid, zxid: Zxid) {
-        let (truth, of) = (&self.truth, &mut self.clients[client]);
-        let missed = |watch: &Watch| missed(truth, watch, before, zxid);
+        let (reference, of) = (&self.reference, &mut self.clients[client]);
+        let missed = |watch: &Watch| missed(reference, watch, before, zxid);
         // The request names a path once for each sort of watch, and gets one event for each.
         let lists: BTreeSet<(&str, bool, bool, EventType)> = of
             .watching
@@ -126,13 +126,13 @@ impl World {
         assert!(!twice, "[watch twice] client {client} was away, and gets {told:?} instead of {due:?}");
         assert_eq!(told, due, "[watch lost] client {client} was away from {before} to {zxid}");
         of.watching.once.retain(|watch| missed(watch).is_none());
-        of.watching.begins_at(truth, zxid);
+        of.watching.begins_at(reference, zxid);
         self.count("watches set again");
     }
 }
 
-fn missed(truth: &Truth, watch: &Watch, before: Zxid, zxid: Zxid) -> Option<EventType> {
-    match truth.at(&watch.path, zxid) {
+fn missed(reference: &ReferenceHistory, watch: &Watch, before: Zxid, zxid: Zxid) -> Option<EventType> {
+    match reference.at(&watch.path, zxid) {
         Some(_) if watch.for_creation => Some(EventType::NodeCreated),
         None => (!watch.for_creation).then_some(EventType::NodeDeleted),
         Some(seen) if watch.of_children => {

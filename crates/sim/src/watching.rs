@@ -6,7 +6,7 @@
 
 use crate::{
     model::parent,
-    truth::{Truth, ZnodeChange},
+    reference::{ReferenceHistory, ZnodeChange},
 };
 use ostler_proto::{event::EventType, id::Zxid};
 use ostler_tree::Change;
@@ -99,36 +99,36 @@ impl ClientWatches {
     }
 
     /// Expects events only for changes after this zxid.
-    pub(crate) fn begins_at(&mut self, truth: &Truth, zxid: Zxid) {
-        self.looked_at = truth.changes_upto(zxid);
+    pub(crate) fn begins_at(&mut self, reference: &ReferenceHistory, zxid: Zxid) {
+        self.looked_at = reference.changes_upto(zxid);
         self.due.clear();
     }
 
     /// The first event up to this transaction that the client has not got.
-    pub(crate) fn first_due(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
-        self.look_through(truth, zxid);
+    pub(crate) fn first_due(&mut self, reference: &ReferenceHistory, zxid: Zxid) -> Option<&DueEvent> {
+        self.look_through(reference, zxid);
         self.due.front()
     }
 
     /// The first event of an earlier transaction that the client has not got.
-    pub(crate) fn first_due_before(&mut self, truth: &Truth, zxid: Zxid) -> Option<&DueEvent> {
-        self.first_due(truth, zxid).filter(|due| due.zxid < zxid)
+    pub(crate) fn first_due_before(&mut self, reference: &ReferenceHistory, zxid: Zxid) -> Option<&DueEvent> {
+        self.first_due(reference, zxid).filter(|due| due.zxid < zxid)
     }
 
     /// Takes out an event that the client gets. Returns its place among the due events of its transaction, or `None` if
     /// the event is not due.
-    pub(crate) fn take_due(&mut self, truth: &Truth, due: &DueEvent) -> Option<usize> {
-        self.look_through(truth, due.zxid);
+    pub(crate) fn take_due(&mut self, reference: &ReferenceHistory, due: &DueEvent) -> Option<usize> {
+        self.look_through(reference, due.zxid);
         let at = self.due.iter().position(|of| of == due)?;
         let begins = self.due.iter().position(|of| of.zxid == due.zxid)?;
         self.due.remove(at);
         Some(at - begins)
     }
 
-    fn look_through(&mut self, truth: &Truth, zxid: Zxid) {
-        let upto = truth.changes_upto(zxid);
+    fn look_through(&mut self, reference: &ReferenceHistory, zxid: Zxid) {
+        let upto = reference.changes_upto(zxid);
         if !self.is_empty() {
-            truth.changes(self.looked_at, upto).iter().for_each(|changed| self.fire(changed));
+            reference.changes(self.looked_at, upto).iter().for_each(|changed| self.fire(changed));
         }
         self.looked_at = self.looked_at.max(upto);
     }

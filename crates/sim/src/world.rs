@@ -10,8 +10,8 @@ use crate::{
     fingerprint::Fingerprint,
     history::History,
     network::{MemberProcess, Net, PACKET_MAX, Parcel, Route},
+    reference::ReferenceHistory,
     sessions::SignsOfLife,
-    truth::Truth,
     words,
 };
 use ostler_data_dir::recovery;
@@ -182,7 +182,7 @@ pub(crate) struct World {
     pub(crate) nodes: BTreeMap<i64, Node>,
     pub(crate) net: Net,
     pub(crate) clients: Vec<Client>,
-    pub(crate) truth: Truth,
+    pub(crate) reference: ReferenceHistory,
     /// The last write that was acknowledged to any client.
     pub(crate) acknowledged: Zxid,
     /// No more faults are injected.
@@ -233,7 +233,7 @@ impl World {
             nodes: (1..=shape.voters + shape.observers).map(|id| (id, node(id))).collect(),
             net: Net::default(),
             clients: (0..shape.clients).map(|n| Client::nth(n, &mut chance)).collect(),
-            truth: Truth::new(membership.clone()),
+            reference: ReferenceHistory::new(membership.clone()),
             acknowledged: Zxid::ZERO,
             calm: false,
             quiet: false,
@@ -311,7 +311,7 @@ impl World {
             return false;
         }
         let StartState { tree, replayed, history, .. } = found;
-        let needed = self.truth.before(found.current);
+        let needed = self.reference.before(found.current);
         assert!(
             !found.whole || history.has_all_of(&needed),
             "[current epoch] server {id} has saved {:?}, and lacks earlier commits: it has {history:?}",

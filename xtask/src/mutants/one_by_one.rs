@@ -1,6 +1,7 @@
 //! Tries mutants that cannot be built together: cargo-mutants builds a program for each.
 
-use super::{Part, SIMULATOR, SIMULATOR_TESTS, woven::Copy};
+use super::{Part, SIMULATOR_TESTS, woven::Copy};
+use crate::steps::SIMULATOR;
 use anyhow::{Context, Result, bail};
 use std::{
     collections::BTreeSet,
@@ -13,7 +14,7 @@ use std::{
 const TIMEOUT: &str = "60";
 const SIMULATOR_TIMEOUT: &str = "400";
 
-/// Whose tests are run.
+/// The tests that are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tests {
     OfThePart,

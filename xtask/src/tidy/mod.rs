@@ -1,12 +1,14 @@
 //! Checks of the code as text, for what rustc and clippy do not check.
 
+mod comments;
+mod core_docs;
 mod documents;
 mod floors;
 mod sources;
 mod words;
 
-use crate::metadata::Metadata;
 use anyhow::Result;
+use cargo_metadata::Metadata;
 use std::path::Path;
 
 /// Returns one sentence per complaint, and the number of files that were checked.
@@ -16,6 +18,8 @@ pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>
     for file in &files {
         complaints.extend(sources::check(file));
         complaints.extend(words::check(file));
+        complaints.extend(comments::check(file));
+        complaints.extend(core_docs::check(file)?);
         complaints.extend(documents::check(checkout, file));
     }
     Ok((complaints, files.len()))

@@ -22,6 +22,9 @@ const REFUSED: [(&str, &str); 16] = [
     ("are told so", "are informed"),
     ("so many", "the number"),
 ];
+/// Words that are refused in code only, each with its replacement. Documents for users may have them.
+const REFUSED_IN_CODE: [(&str, &str); 2] =
+    [("stranger", "unidentified peer, or caller"), ("strangers", "unidentified peers, or callers")];
 /// Files that may name these words.
 const ABOUT_WORDS: [&str; 3] = ["docs/glossary.md", "CHANGELOG.md", "xtask/src/tidy/words.rs"];
 
@@ -40,7 +43,9 @@ pub(crate) fn check(file: &SourceFile) -> Vec<String> {
     if !is_about_words {
         for (number, line) in file.text.lines().enumerate() {
             let line = line.to_lowercase();
-            for (refused, instead) in REFUSED.iter().filter(|(refused, _)| has_word(&line, refused)) {
+            let in_code = REFUSED_IN_CODE.iter().filter(|_| !file.is_document());
+            let words = REFUSED.iter().chain(in_code);
+            for (refused, instead) in words.filter(|(refused, _)| has_word(&line, refused)) {
                 complaints.push(format!(
                     "{}:{}: \"{refused}\" is not used here: write {instead} (docs/glossary.md)",
                     file.name,
@@ -125,6 +130,8 @@ mod tests {
             assert_eq!(complaints("docs/glossary.md", word), 0);
         }
         assert_eq!(complaints("a.rs", "// foreign keys, newcomers"), 0);
+        assert_eq!(complaints("a.rs", "fn refuse_strangers() {}\n"), 1);
+        assert_eq!(complaints("docs/a.md", "Strangers\n"), 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use ostler_proto::error::ErrorCode;
 
-/// `NoNode (-101)`, or the bare number of a code that nobody knows.
+/// The name of a code, such as `NoNode (-101)`; only the number of an unknown code.
 pub(crate) fn name(code: i32) -> String {
     match ErrorCode::from_code(code) {
         Some(known) => format!("{known:?} ({code})"),

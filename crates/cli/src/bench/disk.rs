@@ -1,7 +1,6 @@
-//! What a disk allows: logs written as servers write theirs, with no network, no tree and no client around them.
+//! Measures a disk: writes logs as servers do, without network, tree and clients.
 //!
-//! No server that syncs before it acknowledges can be faster on this disk, so its figures are what others are to be
-//! held against.
+//! A server that syncs before it acknowledges cannot be faster on this disk.
 
 use super::{
     counted,
@@ -28,32 +27,33 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often the line on the terminal may change.
+/// The interval at which the progress line may change.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Writes transaction logs as servers do, to find what the disk allows
+/// Measure how fast a disk writes and syncs transaction logs, without a server.
 ///
-/// Each writer has one write under way. A write is done when more than half of the logs have synced it, and a log
-/// syncs at once all that has come while it was busy. With one log the disk is measured as a single server uses it,
-/// with three as an ensemble does whose members share it.
+/// Each writer waits for its write before it begins the next. A write is done when more than half of the logs have
+/// synced it. A log syncs all records that came during its last sync together. One log shows what the disk allows for a
+/// standalone server. Three logs show what it allows for three servers of an ensemble that share the disk.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench disk --folder /var/lib/zookeeper --logs 3 --writers 100")]
 pub(crate) struct Options {
-    /// Where the logs are written; their folder is removed at the end
+    /// Folder to write the logs in, below a folder of their own that is deleted at the end.
     #[arg(long, default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// Logs, each written by a thread of its own; each takes 64 MiB at first
-    #[arg(long, default_value_t = 1)]
+    /// Number of logs, each with its own thread; a log has at least 64 MiB.
+    #[arg(long, default_value_t = 1, value_name = "N")]
     logs: usize,
-    /// Writes under way at a time
-    #[arg(long, default_value_t = 1)]
+    /// Number of writers, each with one write at a time.
+    #[arg(long, default_value_t = 1, value_name = "N")]
     writers: usize,
-    /// Bytes of each record; setData of 100 bytes has about 180
+    /// Bytes of each record; a setData of 100 bytes takes about 180.
     #[arg(long, default_value_t = 180, value_name = "BYTES")]
     record_size: usize,
-    /// How long to measure
-    #[arg(long, default_value_t = 10.0)]
+    /// How long to measure, in seconds.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seconds of writing before measuring
+    /// How long to write before measuring, in seconds.
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     warmup: f64,
 }
@@ -88,9 +88,9 @@ pub(crate) fn run(options: &Options) -> Result<Report> {
     report(options, meter, found?)
 }
 
-fn report(options: &Options, meter: Meter, found: Found) -> Result<Report> {
+fn report(options: &Options, meter: Meter, found: Measured) -> Result<Report> {
     let mut metered = meter.stop(found.writes.ops());
-    // There is no server: what the CPU does is a server's part of the work.
+    // There is no server: the CPU time here is for the work that a server would do.
     metered.client_cpu_us_per_op = None;
     let folder = options.folder.canonicalize().during("cannot find the folder")?;
     let (logs, writers) = (counted(options.logs, "log"), counted(options.writers, "writer"));
@@ -100,7 +100,7 @@ fn report(options: &Options, meter: Meter, found: Found) -> Result<Report> {
     Ok(report)
 }
 
-/// A folder of this process, removed with all that is in it.
+/// A folder of this process. It is deleted with its content when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -119,14 +119,14 @@ impl Drop for Folder {
     }
 }
 
-/// What was measured.
-struct Found {
+/// The measurements.
+struct Measured {
     writes: Tally,
-    /// One write and one sync of one log, whatever number of records.
+    /// Each write and sync of one log, with any number of records.
     syncs: Tally,
 }
 
-/// The logs' threads, and what they share.
+/// The state that the threads of the logs share.
 struct Round {
     state: Mutex<State>,
     changed: Condvar,
@@ -134,7 +134,7 @@ struct Round {
 
 struct State {
     pipeline: Pipeline,
-    found: Found,
+    found: Measured,
     failure: Option<StorageError>,
     over: bool,
 }
@@ -142,7 +142,7 @@ struct State {
 impl Round {
     fn new(logs: usize, writers: usize) -> Round {
         let pipeline = Pipeline::new(logs, writers, Instant::now());
-        let found = Found { writes: Tally::new(), syncs: Tally::new() };
+        let found = Measured { writes: Tally::new(), syncs: Tally::new() };
         let state = State { pipeline, found, failure: None, over: false };
         Round { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -151,7 +151,7 @@ impl Round {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One log's thread.
+    /// The thread of one log.
     fn write_log(&self, log: usize, dir: &Path, size: usize) -> std::result::Result<(), StorageError> {
         fs::create_dir(dir).map_err(|source| StorageError::Io {
             action: "create",
@@ -195,7 +195,7 @@ impl Round {
         self.changed.notify_all();
     }
 
-    /// Lets the logs be written for so long, unless one of them fails.
+    /// Waits for this time while the logs are written, or until one of them fails.
     fn wait(&self, time: Duration, what: &'static str) {
         let (begun, mut progress) = (Instant::now(), Progress::new(what));
         while let Some(left) = time.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
@@ -208,10 +208,10 @@ impl Round {
         }
     }
 
-    fn end(&self) -> Result<Found> {
+    fn end(&self) -> Result<Measured> {
         let mut state = self.lock();
         state.over = true;
-        let none = Found { writes: Tally::new(), syncs: Tally::new() };
+        let none = Measured { writes: Tally::new(), syncs: Tally::new() };
         let found = std::mem::replace(&mut state.found, none);
         let failure = state.failure.take();
         drop(state);
@@ -231,23 +231,24 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Which writes are under way. They are numbered from one on.
+/// The writes that are not done. Writes are numbered from one.
 struct Pipeline {
-    /// The last one.
+    /// The number of the last write.
     proposed: u64,
-    /// When those began that are not done, in their order.
+    /// The times at which the writes began that are not done, in their order.
     begun: VecDeque<Instant>,
-    /// The last one that each log has synced.
+    /// The last write that each log has synced.
     synced: Vec<u64>,
 }
 
 impl Pipeline {
-    /// Each writer begins its first.
+    /// Each writer begins its first write.
     fn new(logs: usize, writers: usize, now: Instant) -> Pipeline {
         Pipeline { proposed: writers as u64, begun: vec![now; writers].into(), synced: vec![0; logs] }
     }
 
-    /// A log has synced all up to `last`. For each write that is done with that, `done` is told how long it took, and
+    /// A log has synced all writes up to `last`. For each write that is done now, `done` gets the time that it took,
+    /// and
     /// its writer begins another.
     fn synced(&mut self, log: usize, last: u64, now: Instant, mut done: impl FnMut(Duration)) {
         self.synced[log] = last;
@@ -271,7 +272,7 @@ impl Pipeline {
 mod tests {
     use super::*;
 
-    /// The times that `pipeline` tells of, in milliseconds.
+    /// The times of the writes that are done now, in milliseconds.
     fn sync(pipeline: &mut Pipeline, log: usize, last: u64, start: Instant, at: u64) -> Vec<u128> {
         let mut told = Vec::new();
         let now = start + Duration::from_millis(at);
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn of_four_logs_three_are_needed_and_of_one_that_one() {
+    fn four_logs_need_three_and_one_log_needs_itself() {
         let start = Instant::now();
         let mut four = Pipeline::new(4, 1, start);
         assert_eq!(sync(&mut four, 0, 1, start, 1), []);
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_folder_is_named_in_the_error() {
         let folder = PathBuf::from("/nonexistent/folder");
         let options = Options { folder, logs: 1, writers: 1, record_size: 1, seconds: 1.0, warmup: 0.0 };
         let said = run(&options).unwrap_err().to_string();

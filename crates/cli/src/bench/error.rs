@@ -1,9 +1,9 @@
-//! What can end a run before its time.
+//! Errors that end a run.
 
 use ostler_proto::jute::JuteError;
 use std::{io, net::SocketAddr, time::Duration};
 
-/// Why there is no result.
+/// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BenchError {
     #[error("nothing listens on {0}: start the server, or name another one with --server HOST:PORT")]
@@ -41,10 +41,10 @@ pub(crate) enum BenchError {
     Io { what: String, cause: io::Error },
 }
 
-/// Result of anything here.
+/// The result of functions of the load generator.
 pub(crate) type Result<T> = std::result::Result<T, BenchError>;
 
-/// Says what was being done when an operating system call failed.
+/// Adds to an error of the operating system what was being done.
 pub(crate) trait While<T> {
     fn during(self, what: impl Into<String>) -> Result<T>;
 }

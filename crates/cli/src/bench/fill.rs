@@ -20,31 +20,32 @@ use std::{collections::VecDeque, time::Duration};
 
 const TURN: Duration = Duration::from_millis(100);
 
-/// Creates many znodes and leaves them there
+/// Create many znodes as fast as the server allows, and keep them.
 ///
 /// An operation is a create, or with --batch a multi of creates.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench fill --nodes 100000 --batch 100 --root /full")]
 pub(crate) struct Options {
-    /// Znodes to create
-    #[arg(long, default_value_t = 1_000_000)]
+    /// Number of znodes to create.
+    #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     nodes: u32,
-    /// Children of each parent; the parents come on top of --nodes
-    #[arg(long, default_value_t = 1000, value_name = "NODES")]
+    /// Number of znodes below each parent; the parents are not counted in --nodes.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
     children_per_node: u32,
-    /// Bytes of data in a znode
+    /// Bytes of data in each znode.
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     value_size: usize,
-    /// Connections, each with a session
-    #[arg(long, default_value_t = 4)]
+    /// Number of clients, each with its own connection and session.
+    #[arg(long, default_value_t = 4, value_name = "N")]
     sessions: usize,
-    /// Requests that each session has under way
-    #[arg(long, default_value_t = 200)]
+    /// Number of requests that each session has sent and that are not answered yet.
+    #[arg(long, default_value_t = 200, value_name = "N")]
     outstanding: usize,
-    /// Creates in one multi; 1 sends plain creates
-    #[arg(long, default_value_t = 1, value_name = "NODES")]
+    /// Number of creates in one multi; 1 sends creates without a multi.
+    #[arg(long, default_value_t = 1, value_name = "N")]
     batch: u32,
-    /// Znode to work under; it must not have such children yet
-    #[arg(long, default_value = "/fill")]
+    /// Parent of all znodes of the run; must not have znodes of an earlier run below it.
+    #[arg(long, default_value = "/fill", value_name = "PATH")]
     root: String,
 }
 

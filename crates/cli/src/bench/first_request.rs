@@ -1,4 +1,4 @@
-//! From exec to the first reply.
+//! Measures the time from the start of a server to its first reply.
 
 use super::{
     error::{BenchError, Result, While},
@@ -23,31 +23,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often a server that does not listen yet is tried.
+/// The pause between two attempts while the server does not listen yet.
 const RETRY: Duration = Duration::from_millis(1);
 const RETRY_LISTENING: Duration = Duration::from_millis(5);
-/// How long the first attempt waits for a reply. Java now and then leaves a connection that came at the
-/// wrong moment of its start without any answer, so attempts are given up soon, and each later.
+/// The time that the first attempt waits for a reply. At its start Java sometimes never answers a connection. So
+/// attempts end soon, and each attempt after a silent one waits twice as long.
 const FIRST_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Starts a server and times it until it has served its first request
+/// Start a server, and measure the time until it has answered its first request.
 ///
-/// The clock runs from exec until the reply to a getData. The server is stopped afterwards.
+/// The time begins when the command is started and ends with the reply to a getData. Then the server is stopped.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench first-request -- ostler server conf/zoo.cfg")]
 pub(crate) struct Options {
-    /// Give up after this time
-    #[arg(long, default_value_t = 120.0)]
+    /// How long to wait for the reply, in seconds; then the run fails.
+    #[arg(long, default_value_t = 120.0, value_name = "SECONDS")]
     seconds: f64,
-    /// The znode to ask for; it must exist
-    #[arg(long, default_value = "/")]
+    /// Znode to read; must exist.
+    #[arg(long, default_value = "/", value_name = "PATH")]
     path: String,
-    /// Where the server's output goes
+    /// File to append the server's output to [default: the output is discarded].
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Leave the server running; the report says its pid
+    /// Do not stop the server at the end; the report has its process id.
     #[arg(long)]
     leave_running: bool,
-    /// The server's command, which must not fork into the background
+    /// Command that starts the server; must not go into the background.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
@@ -100,7 +101,7 @@ impl Options {
     }
 }
 
-/// Times since exec.
+/// Times since the command was started.
 struct Served {
     listening: Duration,
     first_reply: Duration,
@@ -132,7 +133,7 @@ fn wait_until_served(options: &Options, target: Target, exec: Instant, child: &m
                 attempt.patience = (attempt.patience * 2).min(PATIENCE);
                 RETRY
             }
-            // It listens, and hangs up because it cannot serve yet: it may log each time that it does.
+            // The server listens, and closes the connection because it cannot serve yet. It may log that each time.
             Err(_) => RETRY_LISTENING,
         };
         if now.as_secs_f64() > options.seconds {
@@ -146,7 +147,7 @@ fn describe_end(status: ExitStatus) -> String {
     format!("ended before it served ({status}); --log FILE keeps what it said")
 }
 
-/// Ends the process group that was made for the server: politely, then by force.
+/// Ends the process group of the server: by SIGTERM, then by SIGKILL.
 fn end(child: &mut Child, name: &str) -> Result<()> {
     const POLITE: Duration = Duration::from_secs(10);
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);

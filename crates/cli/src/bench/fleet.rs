@@ -1,5 +1,5 @@
-//! Many sessions driven by one thread. What arrived on a socket is taken with one read, all replies in it
-//! are handed over, and the requests that follow from them leave with one write.
+//! One thread drives many sessions. One read takes all that has arrived on a socket, the driver gets all replies in it,
+//! and one write sends the requests that follow from them.
 
 use super::{
     error::{BenchError, Result, While},
@@ -20,12 +20,12 @@ const READ_BUFFER: usize = 256 * 1024;
 const FRAME_LIMIT: usize = 64 << 20;
 const EVENTS: usize = 1024;
 
-/// Decides what is sent, and counts what comes back. Times are nanoseconds since the fleet was made.
+/// Decides which requests are sent, and counts replies. Times are nanoseconds since the fleet was made.
 pub(crate) trait Driver {
     /// A reply or a notification came on connection `link`.
     fn reply(&mut self, link: usize, now: u64, header: ReplyHeader, body: &[u8]) -> Result<()>;
 
-    /// All that had arrived on `link` has been handed over: append what shall be sent now.
+    /// All replies that had arrived on `link` were handed over. Appends the requests to send now.
     fn refill(&mut self, link: usize, now: u64, out: &mut Vec<u8>);
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Fleet {
     buffer: Vec<u8>,
     start: Instant,
     last_arrival: u64,
-    /// Sessions are being ended: a server that hangs up is right to.
+    /// Whether sessions are being ended. Then the server closes connections.
     closing: bool,
 }
 
@@ -45,15 +45,15 @@ struct Link {
     stream: mio::net::TcpStream,
     /// The beginning of a frame whose rest has not arrived.
     tail: Vec<u8>,
-    /// What the socket did not take yet.
+    /// Bytes that the socket has not accepted yet.
     out: Vec<u8>,
     gone: bool,
 }
 
-/// Ignores what still comes while sessions are closed.
-struct Deaf;
+/// Ignores replies while sessions are closed.
+struct IgnoreReplies;
 
-impl Driver for Deaf {
+impl Driver for IgnoreReplies {
     fn reply(&mut self, _: usize, _: u64, _: ReplyHeader, _: &[u8]) -> Result<()> {
         Ok(())
     }
@@ -84,7 +84,7 @@ impl Fleet {
         })
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     pub(crate) fn len(&self) -> usize {
         self.links.len()
     }
@@ -127,12 +127,12 @@ impl Fleet {
         }
         let deadline = Instant::now() + FAREWELL;
         while self.links.iter().any(|link| !link.gone) && Instant::now() < deadline {
-            self.turn(&mut Deaf, Duration::from_millis(100))?;
+            self.turn(&mut IgnoreReplies, Duration::from_millis(100))?;
         }
         Ok(())
     }
 
-    /// Waits at most `timeout` for something to arrive and deals with all of it.
+    /// Waits at most `timeout` for data, and handles all that has come.
     pub(crate) fn turn(&mut self, driver: &mut impl Driver, timeout: Duration) -> Result<()> {
         match self.poll.poll(&mut self.events, Some(timeout)) {
             Err(cause) if cause.kind() == ErrorKind::Interrupted => return Ok(()),
@@ -171,12 +171,12 @@ impl Fleet {
     }
 }
 
-/// What a read brought.
+/// The result of a read.
 enum Arrived {
     Nothing,
-    /// All that there was.
+    /// All data that had arrived.
     Some,
-    /// A full buffer: there may be more.
+    /// A full buffer. There may be more data.
     More,
 }
 

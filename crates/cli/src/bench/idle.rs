@@ -1,4 +1,4 @@
-//! Sessions that do nothing but stay alive: what does the server keep for each?
+//! Idle sessions that only send pings, to measure what the server needs for each.
 
 use super::{
     counted,
@@ -16,17 +16,18 @@ use clap::Args;
 use ostler_proto::{id::Xid, reply::ReplyHeader};
 use std::time::{Duration, Instant};
 
-/// Idle sessions, kept alive with pings
+/// Measure the memory and CPU time that idle sessions cost; their clients send only pings.
 ///
-/// An operation is a ping. Start the server afresh for this, so that its memory before is that of an empty
-/// server.
+/// An operation is a ping. Restart the server before the run, so that its memory at the beginning is that of a server
+/// without sessions.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench idle --sessions 1000 --seconds 60")]
 pub(crate) struct Options {
-    /// Connections, each with a session
-    #[arg(long, default_value_t = 10_000)]
+    /// Number of clients, each with its own connection and session.
+    #[arg(long, default_value_t = 10_000, value_name = "N")]
     sessions: usize,
-    /// How long to keep them
-    #[arg(long, default_value_t = 30.0)]
+    /// How long to keep the sessions open, in seconds.
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
     seconds: f64,
 }
 

@@ -1,10 +1,10 @@
-//! What a stretch of a run costs: time, and CPU and memory on both sides.
+//! Measures a part of a run: time, and CPU and memory of server and client.
 
 use super::process::{Process, Usage};
 use serde::Serialize;
 use std::time::Instant;
 
-/// A stretch under way.
+/// A measurement that goes on.
 #[derive(Debug)]
 pub(crate) struct Meter {
     server: Option<(Process, Usage)>,
@@ -12,7 +12,7 @@ pub(crate) struct Meter {
     started: Instant,
 }
 
-/// A stretch that is over.
+/// A measurement that has ended.
 #[derive(Debug)]
 pub(crate) struct Metered {
     pub(crate) seconds: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Metered {
     pub(crate) client_cpu_us_per_op: Option<f64>,
 }
 
-/// What the server's process used.
+/// The resources that the server's process has used.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct ServerUse {
     pub(crate) pid: u32,
@@ -40,7 +40,7 @@ impl Meter {
         }
     }
 
-    /// Ends the stretch, in which `ops` operations were done.
+    /// Ends the measurement, in which `ops` operations were done.
     pub(crate) fn stop(self, ops: u64) -> Metered {
         let seconds = self.started.elapsed().as_secs_f64();
         let cpu_between = |before: Usage, after: Usage| after.cpu.saturating_sub(before.cpu).as_secs_f64();

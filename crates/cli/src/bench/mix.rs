@@ -26,37 +26,41 @@ use std::{collections::VecDeque, time::Duration};
 const FAMILY: u32 = 10;
 const TURN: Duration = Duration::from_millis(100);
 
-/// A mix of requests from many sessions, each with several outstanding
+/// Measure a random mix of operations on many znodes.
+///
+/// Each session sends its next request as soon as one of its earlier requests is answered.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench mix --sessions 64 --ops get=80,set=15,create=5 --seconds 30")]
 pub(crate) struct Options {
-    /// Connections, each with a session
-    #[arg(long, default_value_t = 16)]
+    /// Number of clients, each with its own connection and session.
+    #[arg(long, default_value_t = 16, value_name = "N")]
     sessions: usize,
-    /// Requests that each session has under way
-    #[arg(long, default_value_t = 16)]
+    /// Number of requests that each session has sent and that are not answered yet.
+    #[arg(long, default_value_t = 16, value_name = "N")]
     outstanding: usize,
-    /// Operations and their weights: get, set, exists, create, delete, children, multi (a check and a set), sync
+    /// Operations and their weights; the operations are get, set, exists, create, delete, children, multi (a check and
+    /// a set) and sync.
     #[arg(long, default_value = "get=90,set=10", value_name = "OP=WEIGHT,...")]
     ops: Shares,
-    /// Bytes of data in a znode
+    /// Bytes of data in each znode.
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     value_size: usize,
-    /// Znodes that requests are spread over
-    #[arg(long, default_value_t = 1000)]
+    /// Number of znodes that the requests read and write at random.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
     keys: u32,
-    /// How long to measure
-    #[arg(long, default_value_t = 10.0)]
+    /// How long to measure, in seconds.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Measure this many requests instead of a time
-    #[arg(long)]
+    /// End after this number of requests, not after --seconds.
+    #[arg(long, value_name = "N")]
     requests: Option<u64>,
-    /// Seconds of load before measuring
+    /// How long to send requests before measuring, in seconds.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     warmup: f64,
-    /// Znode to work under; it is removed at the end
-    #[arg(long, default_value = "/ostler-bench")]
+    /// Parent of all znodes of the run; created at the beginning, deleted at the end.
+    #[arg(long, default_value = "/ostler-bench", value_name = "PATH")]
     root: String,
-    /// Leave the znodes there at the end
+    /// Do not delete the znodes at the end.
     #[arg(long)]
     keep: bool,
 }
@@ -150,14 +154,14 @@ struct Mix {
     stopping: bool,
 }
 
-/// One session's side.
+/// The state of one session.
 #[derive(Default)]
 struct Worker {
-    /// What is outstanding, oldest first, and when it was sent.
+    /// The outstanding requests, oldest first, with the times at which they were sent.
     sent: VecDeque<(u64, Kind)>,
     next_xid: i32,
     due_xid: i32,
-    /// How many znodes of its own it has created and deleted.
+    /// The number of znodes that this session has created, and deleted.
     created: u32,
     deleted: u32,
 }
@@ -195,7 +199,7 @@ impl Mix {
             kind = self.urn[at as usize];
         }
         let worker = &mut self.workers[link];
-        // Nothing of its own to delete: it creates something first.
+        // A session without a znode of its own creates one first.
         if kind == Kind::Delete && worker.deleted == worker.created {
             kind = Kind::Create;
         }

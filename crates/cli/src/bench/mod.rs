@@ -31,10 +31,9 @@ use report::Report;
 use session::{PATIENCE, Target};
 use std::{net::ToSocketAddrs, process::ExitCode, time::Duration};
 
-/// Put load on a server and measure it
+/// Measure the speed of a server, of Ostler or of ZooKeeper.
 ///
-/// Works against any server of the ZooKeeper client protocol. Where the server runs on this machine, its CPU
-/// time and memory are reported too.
+/// If the server runs on this machine, its CPU time and memory are reported too.
 #[derive(Args)]
 #[command(after_help = "Example: ostler bench mix --server 127.0.0.1:2181")]
 pub(crate) struct Bench {
@@ -46,13 +45,13 @@ pub(crate) struct Bench {
 
 #[derive(Args)]
 struct Common {
-    /// Address of the server, or of several servers joined by commas; the sessions are spread over them in turn.
+    /// Addresses of the servers, joined by commas; the sessions are spread over them in turn.
     #[arg(long, global = true, default_value = "127.0.0.1:2181", value_name = "HOST:PORT,...")]
     server: String,
-    /// Process id of the server [default: found by its port if the server listens on a loopback address].
-    #[arg(long, global = true)]
+    /// Process id of the server, for its CPU time and memory [default: found by its port on a loopback address].
+    #[arg(long, global = true, value_name = "PID")]
     pid: Option<u32>,
-    /// Session timeout to ask for, in milliseconds.
+    /// Session timeout to ask the server for, in milliseconds.
     #[arg(long, global = true, default_value_t = 30_000, value_name = "MS")]
     session_timeout: u64,
     /// Print the result as one JSON object.

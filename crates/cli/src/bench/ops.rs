@@ -48,17 +48,17 @@ impl Kind {
     }
 }
 
-/// Operations with the weights they are drawn by.
+/// Operations with their weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shares(Vec<(Kind, u16)>);
 
 impl Shares {
-    /// One entry per unit of weight: a uniform draw from it is a draw by weight.
+    /// One entry for each unit of weight: a uniform choice from the list is a choice by weight.
     pub(crate) fn urn(&self) -> Vec<Kind> {
         self.0.iter().flat_map(|&(kind, weight)| std::iter::repeat_n(kind, weight.into())).collect()
     }
 
-    /// Which operations can be drawn.
+    /// The operations whose weight is not zero.
     pub(crate) fn kinds(&self) -> impl Iterator<Item = Kind> {
         self.0.iter().filter(|(_, weight)| *weight > 0).map(|(kind, _)| *kind)
     }
@@ -87,7 +87,7 @@ impl FromStr for Shares {
     }
 }
 
-/// Where the znodes of a mix are.
+/// The paths of a mix.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     pub(crate) root: String,
@@ -101,7 +101,7 @@ impl Places {
     pub(crate) fn key(&self) -> Path {
         Path::numbered(format!("{}/keys/k", self.root), 0, 8)
     }
-    /// A parent that always has the same few children.
+    /// A parent with always the same few children, for the operation `children`.
     pub(crate) fn family(&self) -> String {
         format!("{}/family", self.root)
     }
@@ -140,8 +140,8 @@ impl Places {
     }
 }
 
-/// The error of a multi's reply: its header says 0 even if all of it failed, and each result then carries
-/// a code, that of the culprit or one that says "not done either".
+/// The error in a multi's reply. The header has 0 even if the multi failed. Then each result has a code: the failed
+/// operation its error, the others RuntimeInconsistency.
 pub(crate) fn multi_error(body: &[u8]) -> i32 {
     let mut reader = Reader::new(body);
     let mut found = 0;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_read() {
+    fn weights_of_operations_are_read() {
         let shares: Shares = "get=3,set".parse().unwrap();
         assert_eq!(shares.urn(), [Kind::Get, Kind::Get, Kind::Get, Kind::Set]);
         for wrong in ["", "get=x", "got=1", "get=0"] {

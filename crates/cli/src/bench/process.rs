@@ -1,4 +1,4 @@
-//! What the server's process uses, where it runs on this machine (`/proc`).
+//! CPU time and memory of the server's process, if it runs on this machine (`/proc`).
 
 use super::error::{BenchError, Result, While};
 use std::{fs, net::SocketAddr, path::PathBuf, time::Duration};
@@ -10,7 +10,7 @@ pub(crate) struct Process {
     others: &'static [u32],
 }
 
-/// What it has used up to now.
+/// The resources that a process has used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     /// User and system time of all its threads.
@@ -34,7 +34,7 @@ impl Process {
         Process { pid: std::process::id(), others: &[] }
     }
 
-    /// The process that listens on a loopback port of this machine, if it may be seen.
+    /// The process that listens on a loopback port of this machine, if /proc shows it to this user.
     pub(crate) fn listening_on(server: SocketAddr) -> Option<Process> {
         if !server.ip().is_loopback() {
             return None;
@@ -58,11 +58,11 @@ impl Process {
     pub(crate) fn with(self, servers: &[SocketAddr]) -> Process {
         let others: Vec<u32> =
             servers.iter().filter_map(|server| Process::listening_on(*server)).map(Process::pid).collect();
-        // They are looked at for as long as the program runs.
+        // Needed until the program ends.
         Process { others: others.leak(), ..self }
     }
 
-    /// What they have used together; `None` if one is gone.
+    /// The sum over the processes; `None` if one is gone.
     pub(crate) fn usage(self) -> Option<Usage> {
         let mut sum = usage_of(self.pid)?;
         for pid in self.others {
@@ -72,7 +72,7 @@ impl Process {
         Some(sum)
     }
 
-    /// What its descriptors refer to.
+    /// The files and sockets that the process has open.
     pub(crate) fn open_files(self) -> impl Iterator<Item = PathBuf> {
         fs::read_dir(format!("/proc/{}/fd", self.pid))
             .into_iter()
@@ -80,7 +80,7 @@ impl Process {
             .filter_map(|entry| fs::read_link(entry.ok()?.path()).ok())
     }
 
-    /// Fails unless its descriptors may be looked at.
+    /// Fails if the open files of the process may not be read.
     pub(crate) fn check_open_files(self) -> Result<()> {
         fs::read_dir(format!("/proc/{}/fd", self.pid))
             .map(|_| ())

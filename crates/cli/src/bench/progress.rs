@@ -1,12 +1,12 @@
-//! The line on a terminal that says how far a run is.
+//! The progress line on a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// How often the line changes.
+/// The interval at which the line changes.
 const PERIOD: Duration = Duration::from_millis(200);
 
-/// A line on standard error; nothing where that is no terminal.
+/// A line on the error output, if that is a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     started: Instant,

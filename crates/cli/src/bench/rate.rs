@@ -1,5 +1,5 @@
-//! An open loop: requests leave on a fixed schedule, whatever the replies do, and latency runs from the
-//! time a request was due. A server that stalls therefore shows in every request that it held up.
+//! Sends requests on a fixed schedule, even while replies are late. A request's latency begins when the request is due.
+//! So a stall of the server counts for every request that it delays.
 
 use super::{
     counted,
@@ -28,44 +28,48 @@ use std::{
 
 const TURN: Duration = Duration::from_millis(100);
 
-/// Requests at a fixed rate, for their latency
+/// Measure latency at a fixed rate of requests.
 ///
-/// Latency runs from the time a request was due to leave, so waiting behind a stall counts.
+/// A request's latency begins when the request is due, even if it is sent later. So a stall of the server counts for
+/// every request that it delays.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench rate --rate 5000 --op get --seconds 60")]
 pub(crate) struct Options {
-    /// Requests per second
-    #[arg(long, default_value_t = 2000)]
+    /// Requests per second, of all sessions together.
+    #[arg(long, default_value_t = 2000, value_name = "N")]
     rate: u32,
-    /// What to ask
+    /// Operation to send.
     #[arg(long, value_enum, default_value_t = Ask::Set)]
     op: Ask,
-    /// Connections, each with a session; requests go round them
-    #[arg(long, default_value_t = 4)]
+    /// Number of clients, each with its own connection and session; they send in turn.
+    #[arg(long, default_value_t = 4, value_name = "N")]
     sessions: usize,
-    /// Bytes of data in a znode
+    /// Bytes of data in each znode.
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     value_size: usize,
-    /// Znodes that requests go round
-    #[arg(long, default_value_t = 1000)]
+    /// Number of znodes that the requests read or write in turn.
+    #[arg(long, default_value_t = 1000, value_name = "N")]
     keys: u32,
-    /// How long to measure; with --snapshots at least, and up to ten times as long
-    #[arg(long, default_value_t = 30.0)]
+    /// How long to measure, in seconds; with --snapshots up to ten times as long.
+    #[arg(long, default_value_t = 30.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seconds of load before measuring
+    /// How long to send requests before measuring, in seconds.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     warmup: f64,
-    /// Tell requests that met a snapshot from others, and go on until the server has written this many; needs
-    /// a server on this machine that may be looked at
-    #[arg(long, value_name = "COUNT")]
+    /// Report requests during snapshots separately, and go on until the server has written this number of snapshots;
+    /// the server must be on this machine, and its open files readable.
+    #[arg(long, value_name = "N")]
     snapshots: Option<usize>,
-    /// Znode to work under; it is removed at the end
-    #[arg(long, default_value = "/ostler-bench")]
+    /// Parent of all znodes of the run; created at the beginning, deleted at the end.
+    #[arg(long, default_value = "/ostler-bench", value_name = "PATH")]
     root: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ask {
+    /// setData.
     Set,
+    /// getData.
     Get,
 }
 
@@ -134,10 +138,10 @@ fn measure(
     Ok(report(options, target, &replies, &stretches, metered))
 }
 
-/// What the threads of a run tell each other.
+/// The flags and counters that the threads of a run share.
 struct Signals {
     stop_sending: AtomicBool,
-    /// How many requests were sent in all, once that is known.
+    /// The number of all requests that were sent, once it is known.
     sent: AtomicU64,
     over: AtomicBool,
     snapshots_seen: AtomicUsize,
@@ -208,7 +212,7 @@ fn report(
     report
 }
 
-/// When which request leaves. Request `k` goes to session `k % sessions`, with xid `k / sessions + 1`.
+/// The times at which requests are due. Request `k` goes to session `k % sessions`, with xid `k / sessions + 1`.
 #[derive(Debug, Clone, Copy)]
 struct Schedule {
     start: Instant,
@@ -216,7 +220,7 @@ struct Schedule {
     first: u64,
     /// Requests due earlier only warm the server up.
     warm: u64,
-    /// A run that waits for snapshots may end from here on.
+    /// The time from which a run that waits for snapshots may end.
     enough: u64,
     rate: u64,
     sessions: u64,
@@ -246,7 +250,7 @@ impl Schedule {
     }
 }
 
-/// The thread that sends. Its sockets are nonblocking: what one does not take waits in `backlog`.
+/// The thread that sends. Its sockets are nonblocking: bytes that a socket does not accept wait in `backlog`.
 struct Sender {
     schedule: Schedule,
     streams: Vec<TcpStream>,
@@ -255,11 +259,11 @@ struct Sender {
 }
 
 impl Sender {
-    /// Sends until the schedule ends or it is told to stop.
+    /// Sends until the schedule ends or `stop_sending` is set.
     fn run(mut self, template: &Template, signals: &Signals) -> Result<()> {
         let mut sent = 0;
         let outcome = self.send_all(template, &signals.stop_sending, &mut sent);
-        // Nobody waits for replies to requests that never left.
+        // After an error no replies are waited for.
         signals.sent.store(if outcome.is_ok() { sent } else { 0 }, Ordering::Release);
         outcome
     }
@@ -302,7 +306,7 @@ impl Sender {
     }
 }
 
-/// The driver: notes what came back; it sends nothing.
+/// The driver: records replies, and sends nothing.
 struct Replies {
     schedule: Schedule,
     due_xids: Vec<i32>,

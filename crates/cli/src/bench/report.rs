@@ -1,4 +1,4 @@
-//! What a run found out, as a table for people and as JSON for programs.
+//! The result of a run, as a table for people and as JSON for programs.
 
 use super::{
     meter::{Metered, ServerUse},
@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
     #[serde(flatten)]
     pub(crate) total: Row,
-    /// The same by kind of operation, where there are several.
+    /// The figures of each kind of operation, if there are several.
     #[serde(serialize_with = "rows_by_name")]
     pub(crate) rows: Vec<(String, Row)>,
     #[serde(serialize_with = "figures_by_name")]
@@ -37,14 +37,14 @@ pub(crate) struct Row {
 /// A number that only one workload has.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figure {
-    /// Words joined by underscores; the unit follows in JSON.
+    /// The name, words joined by underscores. In JSON the unit follows.
     pub(crate) name: &'static str,
     pub(crate) unit: &'static str,
     pub(crate) value: f64,
 }
 
 impl Row {
-    /// What was counted within `seconds`.
+    /// Counts `tally` over `seconds`.
     pub(crate) fn of(tally: &Tally, seconds: f64) -> Row {
         Row {
             ops: tally.ops(),
@@ -87,7 +87,7 @@ impl Report {
         self.figures.push(Figure { name, unit, value });
     }
 
-    /// For people.
+    /// The report as a table for people.
     pub(crate) fn table(&self) -> String {
         let mut out =
             format!("{} on {}: {}, {:.1} s\n", self.workload, self.server, self.settings, self.seconds);
@@ -154,7 +154,7 @@ fn figures_by_name<S: Serializer>(figures: &[Figure], serializer: S) -> Result<S
     }))
 }
 
-/// `1,234,567`; one decimal below 100.
+/// A number as `1,234,567`, with one decimal below 100.
 fn grouped(value: f64) -> String {
     if value.abs() < 100.0 {
         return format!("{value:.1}");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn json_carries_what_the_table_shows() {
+    fn json_and_table_have_the_same_figures() {
         let mut tally = Tally::new();
         tally.count(2_000_000, 0);
         tally.count(2_000_000, -101);

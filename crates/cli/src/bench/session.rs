@@ -1,4 +1,4 @@
-//! Opening sessions, and calls on one session while nothing is measured yet.
+//! Opens sessions, and makes single requests before and after a measurement.
 
 use super::{
     error::{BenchError, Result, While},
@@ -18,22 +18,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long the server may be silent before a run is given up.
+/// The longest time without any reply before the run fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Handshakes under way at once. Java's listen backlog is 50, and a connection beyond it waits a second.
 const HANDSHAKES: usize = 40;
 /// Connections per source address; the usual range of ephemeral ports has 28,000.
 const PER_ADDRESS: usize = 20_000;
 
-/// Where to connect to, and how.
+/// The servers, and the options of connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target {
     pub(crate) server: SocketAddr,
-    /// More servers of the same ensemble: sessions go round all of them.
+    /// More servers of the same ensemble. Sessions are spread over all servers in turn.
     pub(crate) others: &'static [SocketAddr],
     /// Session timeout to ask for.
     pub(crate) timeout: Duration,
-    /// How long to wait for the server at each step.
+    /// The longest time to wait for the server at each step.
     pub(crate) patience: Duration,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Target {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) stream: TcpStream,
-    /// What the server granted.
+    /// The session timeout that the server has granted.
     pub(crate) timeout: Duration,
     last_xid: i32,
     number: usize,
@@ -185,7 +185,7 @@ impl Session {
         Ok((header.error, reader.rest().to_vec()))
     }
 
-    /// Ends the session. A server that hangs up without a reply has understood, too.
+    /// Ends the session. A server may close the connection without a reply.
     pub(crate) fn close(mut self) {
         let frame = super::template::close_session(self.last_xid + 1);
         if self.stream.write_all(&frame).is_ok() {

@@ -1,4 +1,4 @@
-//! When the server was writing a snapshot: told from the files that its process has open.
+//! Finds out when the server wrote snapshots, from the open files of its process.
 
 use super::process::Process;
 use std::{
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How often its open files are looked at.
+/// The interval at which the open files are checked.
 const PERIOD: Duration = Duration::from_millis(10);
 
 /// Stretches of time, as nanoseconds since some start.
@@ -56,8 +56,8 @@ impl Stretches {
         self.0.iter().map(|(from, to)| (to - from) as f64 / 1e9).sum()
     }
 
-    /// Whether a request that was under way from `due` to `done` met a snapshot. What the server does
-    /// before it opens the file counts too, as far as this can know.
+    /// Whether a snapshot was written while a request waited, from `due` to `done`. A short time before the file was
+    /// opened counts, too.
     pub(crate) fn meet(&self, due: u64, done: u64) -> bool {
         const BEFORE: u64 = 50_000_000;
         self.0.iter().any(|&(from, to)| due <= to && done >= from.saturating_sub(BEFORE))
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snapshots_are_told_from_logs() {
+    fn snapshots_are_distinguished_from_logs() {
         assert!(is_snapshot(Path::new("/data/version-2/snapshot.1a")));
         assert!(is_snapshot(Path::new("/data/version-2/snapshot.1a.tmp")));
         assert!(!is_snapshot(Path::new("/data/version-2/log.1a")));

@@ -1,10 +1,10 @@
-//! Counting replies: how many, how long they took, which errors.
+//! Counts replies, with their latencies and errors.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Longest latency that is told apart, in nanoseconds: longer ones count as this.
+/// The longest latency, in nanoseconds. Longer ones count as this.
 const LONGEST: u64 = 600_000_000_000;
 
 /// Replies of one kind.
@@ -47,7 +47,7 @@ impl Tally {
         self.errors.clear();
     }
 
-    /// Takes in what another one has counted.
+    /// Adds the counts of another tally.
     pub(crate) fn add(&mut self, other: &Tally) {
         self.latency.add(&other.latency).expect("all tallies have the same bounds");
         for (&code, count) in &other.errors {
@@ -55,17 +55,17 @@ impl Tally {
         }
     }
 
-    /// Replies, failed ones included.
+    /// The number of replies, failed ones included.
     pub(crate) fn ops(&self) -> u64 {
         self.latency.len()
     }
 
-    /// Failed replies by name.
+    /// The number of failed replies, by the name of the error.
     pub(crate) fn errors(&self) -> BTreeMap<String, u64> {
         self.errors.iter().map(|(&code, &count)| (super::codes::name(code), count)).collect()
     }
 
-    /// `None` if nothing was counted.
+    /// The latencies; `None` if nothing was counted.
     pub(crate) fn latency(&self) -> Option<Latency> {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         let at = |quantile| micros(self.latency.value_at_quantile(quantile));

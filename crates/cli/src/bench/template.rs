@@ -9,7 +9,7 @@ use ostler_proto::{
     request::{MultiHeader, RequestHeader},
 };
 
-/// Where in a frame the xid is: after the length.
+/// The position of the xid in a frame: after the length.
 const XID_AT: usize = 4;
 
 /// A piece of a path.
@@ -23,7 +23,7 @@ pub(crate) enum Part {
     },
 }
 
-/// A path with numbers left open.
+/// A path with places for numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Path(Vec<Part>);
 
@@ -33,19 +33,19 @@ impl Path {
         Path(vec![Part::Text(text.into()), Part::Number { slot, width }])
     }
 
-    /// Without numbers.
+    /// A path without numbers.
     pub(crate) fn fixed(text: impl Into<String>) -> Path {
         Path(vec![Part::Text(text.into())])
     }
 
-    /// Another `text` and number behind this one.
+    /// Appends `text` and a number.
     pub(crate) fn then(mut self, text: impl Into<String>, slot: usize, width: usize) -> Path {
         self.0.extend([Part::Text(text.into()), Part::Number { slot, width }]);
         self
     }
 }
 
-/// A whole frame with holes.
+/// An encoded request with places for numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Template {
     bytes: Vec<u8>,
@@ -60,7 +60,7 @@ struct Hole {
 }
 
 impl Template {
-    /// Appends the request with its holes filled.
+    /// Appends the request with these numbers.
     pub(crate) fn append(&self, out: &mut Vec<u8>, xid: i32, numbers: &[u32]) {
         let start = out.len();
         out.extend_from_slice(&self.bytes);
@@ -184,7 +184,7 @@ pub(crate) fn read(op: Op, path: &Path, watch: bool) -> Template {
     Build::new(op).path(path).flag(watch).end()
 }
 
-/// A ping; its xid is not a hole that anybody fills with another number.
+/// A ping. Its xid is fixed.
 pub(crate) fn ping() -> Vec<u8> {
     Build::new(Op::Ping).end().frame(Xid::PING.0)
 }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_multi_is_whole() {
+    fn a_multi_is_encoded_completely() {
         let path = Path::numbered("/k", 0, 2);
         let multi = Build::new(Op::Multi)
             .multi_op(Op::Check)

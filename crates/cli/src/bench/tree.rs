@@ -1,4 +1,4 @@
-//! Making the znodes that a workload needs, and taking them away again.
+//! Creates the znodes that a workload needs, and deletes them at the end.
 
 use super::{
     error::{BenchError, Result},
@@ -7,7 +7,7 @@ use super::{
 };
 use ostler_proto::{error::ErrorCode, jute::Reader, op::Op};
 
-/// Creates every znode along `path`; those that exist are left alone.
+/// Creates every znode of `path` that does not exist.
 pub(crate) fn make_parents(session: &mut Session, path: &str) -> Result<()> {
     let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
     for end in ends {
@@ -20,7 +20,7 @@ pub(crate) fn make_parents(session: &mut Session, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Creates `count` znodes with `value`, or gives it to those that exist. `path` takes their number.
+/// Creates `count` znodes with `value`, or sets it if they exist. `path` has a place for their number.
 pub(crate) fn make_keys(session: &mut Session, path: &Path, count: u32, value: &[u8]) -> Result<()> {
     let setup = |what, code| BenchError::Setup { what, path: "of a key".to_owned(), code };
     let create = template::create(path, value);
@@ -39,7 +39,7 @@ pub(crate) fn make_keys(session: &mut Session, path: &Path, count: u32, value: &
 pub(crate) fn remove(session: &mut Session, path: &str) -> Result<()> {
     let children = children_of(session, path)?;
     let child_path = |name: &String| format!("{path}/{name}");
-    // Most are leaves, so all are asked at once; what has children of its own is left for a second pass.
+    // Most children have no children: all are deleted at once. The others are left for a second pass.
     let deletes: Vec<Template> =
         children.iter().map(|name| template::delete(&Path::fixed(child_path(name)))).collect();
     let codes = session.call_all(deletes.iter().map(|delete| (delete, [0, 0])))?;

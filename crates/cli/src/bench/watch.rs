@@ -26,40 +26,41 @@ const WRITER: usize = 0;
 /// addWatch's number for a persistent watch on one znode.
 const PERSISTENT: i32 = 0;
 
-/// Events to many sessions that watch one znode
+/// Measure watch events: many sessions watch one znode, and one session sets it.
 ///
-/// An operation is an event received; its latency runs from the set to the event. The row "last" has one
-/// entry per set: until the last watcher had the event.
+/// An operation is one event at one session. Its latency is the time from the set to the event. The row "last" has the
+/// times from each set to the event at the last session.
 #[derive(Args)]
+#[command(after_help = "Example: ostler bench watch --watchers 500 --mode persistent")]
 pub(crate) struct Options {
-    /// Connections that watch, each with a session
-    #[arg(long, default_value_t = 2000)]
+    /// Number of clients that watch, each with its own connection and session.
+    #[arg(long, default_value_t = 2000, value_name = "N")]
     watchers: usize,
-    /// How they watch
+    /// Kind of watch.
     #[arg(long, value_enum, default_value_t = Mode::OneShot)]
     mode: Mode,
-    /// Sets whose events have not all arrived; one-shot watches allow only 1
-    #[arg(long, default_value_t = 4)]
+    /// Number of sets that are sent before all events of the first have arrived; always 1 with one-shot watches.
+    #[arg(long, default_value_t = 4, value_name = "N")]
     outstanding: usize,
-    /// Bytes of data in the znode
+    /// Bytes of data in the znode.
     #[arg(long, default_value_t = 100, value_name = "BYTES")]
     value_size: usize,
-    /// How long to measure
-    #[arg(long, default_value_t = 10.0)]
+    /// How long to measure, in seconds.
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
-    /// Seconds of load before measuring
+    /// How long to send requests before measuring, in seconds.
     #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
     warmup: f64,
-    /// Znode to work under; it is removed at the end
-    #[arg(long, default_value = "/ostler-bench")]
+    /// Parent of all znodes of the run; created at the beginning, deleted at the end.
+    #[arg(long, default_value = "/ostler-bench", value_name = "PATH")]
     root: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Each event is followed by a getData that watches again; the next set waits for all of them
+    /// A watch that fires once; each session sets it again with getData before the next set is sent.
     OneShot,
-    /// Persistent watches, set once
+    /// A persistent watch, set once with addWatch.
     Persistent,
 }
 
@@ -123,7 +124,7 @@ impl Load {
             if self.fan.may_set() {
                 let now = self.fleet.now();
                 let fan = &mut self.fan;
-                // All that may go leaves with one write.
+                // All sets that are allowed leave with one write.
                 self.fleet.send(WRITER, |out| {
                     while fan.may_set() {
                         fan.set(now, out);
@@ -143,7 +144,7 @@ impl Load {
     }
 }
 
-/// The driver: who has had which event.
+/// The driver: knows which session has got which event.
 struct Fan {
     mode: Mode,
     /// Sets whose events have not all arrived; the oldest is number `first`.
@@ -151,7 +152,7 @@ struct Fan {
     first: u64,
     depth: usize,
     watchers: Vec<Watcher>,
-    /// How many watchers have their watch in place.
+    /// The number of watchers whose watch is set.
     armed: usize,
     set_template: Template,
     arm_template: Template,
@@ -162,13 +163,13 @@ struct Fan {
 
 struct Set {
     sent: u64,
-    /// Watchers that have not had its event.
+    /// The number of watchers that have not got its event.
     missing: usize,
 }
 
 struct Watcher {
     received: u64,
-    /// Its watch is to be set.
+    /// Whether the watch is to be set.
     arm: bool,
     next_xid: i32,
 }

@@ -1,4 +1,4 @@
-//! What keeps an ensemble from starting, or ends it.
+//! Errors that prevent the start of an ensemble, or end it.
 
 use ostler_server::config::ConfigError;
 use std::{io, path::PathBuf};
@@ -43,7 +43,7 @@ fn listed(paths: &[PathBuf]) -> String {
     paths.join(", ")
 }
 
-/// Says what was being done when an operating system call failed.
+/// Adds to an error of the operating system what was being done.
 pub(super) trait While<T> {
     fn during(self, what: impl FnOnce() -> String) -> Result<T, EnsembleError>;
 }

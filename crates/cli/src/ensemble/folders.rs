@@ -1,4 +1,4 @@
-//! The folders of an ensemble: a zoo.cfg, a myid, a log and the data of each server. What is there is kept.
+//! The folders of an ensemble: a zoo.cfg, a myid, a log and the data of each server. Existing files are kept.
 
 use super::EnsembleError;
 use crate::bench::process::Process;
@@ -15,26 +15,26 @@ use std::{
 pub(super) const SERVERS: u16 = 3;
 pub(super) const SERVERS_MAX: u16 = 9;
 const FIRST_PORT: u16 = 2181;
-/// From a server's client port to its ports for the others.
+/// The distance from a server's client port to its quorum port and its election port.
 const TO_QUORUM_PORT: u16 = 100;
 const TO_ELECTION_PORT: u16 = 200;
 
-/// A server's place on this machine.
+/// Files and addresses of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ServerSetup {
     pub(super) id: u16,
     pub(super) zoo_cfg: PathBuf,
-    /// What the server writes to standard output and standard error.
+    /// The file with the server's standard output and standard error.
     pub(super) log: PathBuf,
-    /// Where its clients connect.
+    /// The address for clients.
     pub(super) clients: SocketAddr,
     pub(super) votes: bool,
-    /// The epoch that the server is in, as a number in text.
+    /// The file with the server's current epoch.
     pub(super) current_epoch: PathBuf,
 }
 
-/// An address that a server will listen at.
-struct Door {
+/// An address at which a server will listen.
+struct ListenAddress {
     host: String,
     port: u16,
     what: &'static str,
@@ -46,7 +46,7 @@ pub(super) fn prepare(
     folder: &Path,
     servers: Option<u16>,
     port: Option<u16>,
-) -> Result<Vec<Place>, EnsembleError> {
+) -> Result<Vec<ServerSetup>, EnsembleError> {
     let during =
         |cause| EnsembleError::Io { what: format!("cannot use the folder {}", folder.display()), cause };
     let folder = std::path::absolute(folder).map_err(during)?;
@@ -62,7 +62,7 @@ pub(super) fn prepare(
         return Err(EnsembleError::NoRoom { port, last });
     }
     check_free(&new_doors(servers, port), "end what listens there, or choose other ports with --port")?;
-    // The first one last: with it, all are there.
+    // The first server's file is written last: if it is there, all are there.
     for id in (1..=servers).rev() {
         write(&folder, id, servers, port)?;
     }
@@ -77,8 +77,8 @@ fn zoo_cfg(folder: &Path, id: u16) -> PathBuf {
     server_folder(folder, id).join("zoo.cfg")
 }
 
-fn new_doors(servers: u16, port: u16) -> Vec<Door> {
-    let door = |port, what, id| Door { host: Ipv4Addr::LOCALHOST.to_string(), port, what, id };
+fn new_doors(servers: u16, port: u16) -> Vec<ListenAddress> {
+    let door = |port, what, id| ListenAddress { host: Ipv4Addr::LOCALHOST.to_string(), port, what, id };
     let of = |id| {
         let clients = port + id - 1;
         [
@@ -132,8 +132,8 @@ fn write(folder: &Path, id: u16, servers: u16, port: u16) -> Result<(), Ensemble
     }
 }
 
-/// All servers that the first one's file names, each as its own file has it.
-fn read(folder: &Path) -> Result<(Vec<Place>, Vec<Door>), EnsembleError> {
+/// All servers that the first server's zoo.cfg names, each with the settings of its own zoo.cfg.
+fn read(folder: &Path) -> Result<(Vec<ServerSetup>, Vec<ListenAddress>), EnsembleError> {
     let count = settings(&zoo_cfg(folder, 1), 1)?.1.membership.servers.len();
     let (mut places, mut doors) = (Vec::new(), Vec::new());
     for id in 1..=count as u16 {
@@ -144,11 +144,23 @@ fn read(folder: &Path) -> Result<(Vec<Place>, Vec<Door>), EnsembleError> {
         let own = ensemble.membership.servers.get(&ServerId(id.into()));
         let log = server_folder(folder, id).join("server.log");
         let votes = own.is_some_and(|own| !own.observer);
-        places.push(Place { id, zoo_cfg: path, log, clients: reachable(clients), votes, current_epoch });
-        doors.push(Door { host: clients.ip().to_string(), port: clients.port(), what: "clients", id });
+        places.push(ServerSetup {
+            id,
+            zoo_cfg: path,
+            log,
+            clients: reachable(clients),
+            votes,
+            current_epoch,
+        });
+        doors.push(ListenAddress {
+            host: clients.ip().to_string(),
+            port: clients.port(),
+            what: "clients",
+            id,
+        });
         for address in own.into_iter().flat_map(|own| &own.addresses) {
             let host = &address.host;
-            let door = |port, what| Door { host: host.clone(), port, what, id };
+            let door = |port, what| ListenAddress { host: host.clone(), port, what, id };
             doors.extend([door(address.quorum_port, "followers"), door(address.election_port, "votes")]);
         }
     }
@@ -163,11 +175,11 @@ fn settings(zoo_cfg: &Path, id: u16) -> Result<(ServerConfig, EnsembleSettings),
     }
 }
 
-/// Where to reach who listens there.
+/// The address at which a listener on `address` can be reached.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        // It stands for both; a machine may have only the older one.
+        // `::` accepts IPv4, too, and a machine may have no IPv6.
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         ip => ip,
     };
@@ -176,7 +188,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 fn check_asked(
     folder: &Path,
-    places: &[Place],
+    places: &[ServerSetup],
     servers: Option<u16>,
     port: Option<u16>,
 ) -> Result<(), EnsembleError> {
@@ -193,8 +205,8 @@ fn check_asked(
     }
 }
 
-fn check_free(doors: &[Door], remedy: &'static str) -> Result<(), EnsembleError> {
-    // Held until all are checked: two servers may ask for the same.
+fn check_free(doors: &[ListenAddress], remedy: &'static str) -> Result<(), EnsembleError> {
+    // All listeners are kept until the end of the check: two servers may have the same address.
     let mut held = Vec::new();
     for door in doors {
         let bound = TcpListener::bind((door.host.as_str(), door.port)).or_else(|error| {
@@ -205,7 +217,7 @@ fn check_free(doors: &[Door], remedy: &'static str) -> Result<(), EnsembleError>
             Err(error)
         });
         held.push(bound.map_err(|cause| {
-            let Door { host, port, what, id } = door;
+            let ListenAddress { host, port, what, id } = door;
             let address = format!("{host}:{port}, for {what} of server {id},");
             match cause.kind() {
                 ErrorKind::AddrInUse => EnsembleError::InUse { address, by: user_of(*port), remedy },
@@ -244,7 +256,8 @@ mod tests {
         }
     }
 
-    /// Ports of an ensemble of three that nobody uses, as far as can be told, and no other test here.
+    /// The first port of an ensemble of three servers. As far as can be known its ports are free, and no other test has
+    /// them.
     fn free_port() -> u16 {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         let begin = std::process::id() as u16 % 30;
@@ -301,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_remains_of_another_ensemble_is_not_overwritten() {
+    fn files_of_another_ensemble_are_not_overwritten() {
         let (folder, port) = (Folder::new(), free_port());
         prepare(&folder.0, None, Some(port)).unwrap();
         fs::remove_file(zoo_cfg(&folder.0, 1)).unwrap();

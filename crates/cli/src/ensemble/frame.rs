@@ -1,4 +1,4 @@
-//! What the screen shows, as text with meanings; how those look is the screen's affair.
+//! The content of the screen, as pieces of text with a meaning. The screen chooses a colour for each meaning.
 
 use super::{
     group::Group,
@@ -22,12 +22,12 @@ pub(super) enum Tone {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Row(pub(super) Vec<(Tone, String)>);
 
-/// What stays the same as long as the ensemble runs.
+/// The part of the screen that stays the same while the ensemble runs.
 #[derive(Debug)]
 pub(super) struct Heading {
-    /// How to connect, and where the data is.
+    /// Lines that say how to connect and where the data is.
     pub(super) greeting: Vec<String>,
-    /// `p` was pressed: the next key says which server.
+    /// `p` was pressed: the next key chooses the server.
     pub(super) pausing: bool,
 }
 
@@ -67,7 +67,7 @@ impl Row {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// An ellipsis stands for what does not fit.
+    /// Shortens the row to `width`; an ellipsis stands at the end.
     fn cut(&mut self, width: usize) {
         if self.len() <= width {
             return;
@@ -105,7 +105,7 @@ fn verdict(members: &[Member]) -> (Tone, String) {
     (Tone::Warning, "no leader yet".into())
 }
 
-/// A line that is longer than the screen is wide goes on in the next row, behind a comma if there is one.
+/// Splits a line that is longer than a row, after a comma if there is one.
 fn wrapped(line: &str, width: usize) -> Vec<Row> {
     let chars: Vec<char> = format!(" {line}").chars().collect();
     let (mut rest, mut rows) = (&chars[..], Vec::new());
@@ -140,7 +140,7 @@ fn server(member: &Member, now: Instant) -> Row {
     let health = &member.health;
     let state = health.state;
     let seen = health.serving.as_ref();
-    // Who serves clients now; what was last seen of the others says nothing of theirs.
+    // Only servers that serve clients now: older numbers of other servers are not valid any more.
     let serving = seen.filter(|_| state.is_serving());
     let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".into());
     let text = columns(
@@ -166,7 +166,7 @@ fn tone_of(state: State) -> Tone {
     }
 }
 
-/// At most eight characters, for a column.
+/// A duration in at most eight characters, for a column.
 fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -185,7 +185,7 @@ fn entry(entry: &Entry) -> Row {
         Weight::Warning => Tone::Warning,
         Weight::Error => Tone::Bad,
     };
-    // Nothing that a server logs is to move the cursor.
+    // Text of a log must not move the cursor.
     let text = entry.text.replace(char::is_control, "·");
     let text = if entry.count == 1 { text } else { format!("({} times) {text}", entry.count) };
     Row::of(Tone::Strong, format!("{:>3}  ", entry.server))
@@ -216,12 +216,12 @@ fn keys(servers: usize, pausing: bool) -> Row {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::folders::Place, super::inquiry::Serving, *};
+    use super::{super::folders::ServerSetup, super::inquiry::Serving, *};
 
     const WIDTH: usize = 80;
 
     fn member(id: u16, state: State, zxid: u64) -> Member {
-        let place = Place {
+        let place = ServerSetup {
             id,
             zoo_cfg: "/nowhere/zoo.cfg".into(),
             log: "/nowhere/server.log".into(),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_says_who_leads_or_what_lacks() {
+    fn the_title_names_the_leader_or_the_reason_why_there_is_none() {
         let leader = |id, zxid| member(id, State::Serving(Mode::Leader), zxid);
         let looking = |id| member(id, State::Looking, 0);
         let down = |id| member(id, State::Down, 0);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_wrapped_or_cut() {
+    fn long_text_is_wrapped_or_cut() {
         let rows = wrapped(&"x".repeat(WIDTH), WIDTH);
         assert_eq!(rows.iter().map(Row::len).collect::<Vec<_>>(), [WIDTH, 1]);
         let rows = wrapped("to 1:21,2:22,3:23", 10);

@@ -1,10 +1,10 @@
-//! All servers together: what is done to them, and what is seen of them.
+//! All servers together: starts and ends them, and asks for their state.
 
 use super::{
     EnsembleError,
     error::While,
-    folders::Place,
-    inquiry::{self, Answer},
+    folders::ServerSetup,
+    inquiry::{self, ServerState},
     journal::Journal,
     member::{Member, State, leader},
     process::ServerProcess,
@@ -19,7 +19,7 @@ use std::{
 };
 use tokio::task::JoinSet;
 
-/// Servers that are told to end have so long to write what they hold.
+/// The time that servers have to end before they are killed.
 const END_WITHIN: Duration = Duration::from_secs(10);
 const END_LOOKED_FOR_EVERY: Duration = Duration::from_millis(10);
 
@@ -27,22 +27,22 @@ const END_LOOKED_FOR_EVERY: Duration = Duration::from_millis(10);
 pub(super) struct Group {
     pub(super) members: Vec<Member>,
     pub(super) journal: Journal,
-    /// This program.
+    /// The path of this program.
     ostler: PathBuf,
-    questions: JoinSet<Answered>,
+    questions: JoinSet<InquiryResult>,
 }
 
-/// Whom a question went to, and what came back.
+/// The answer of one server.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct InquiryResult {
     member: usize,
     pid: u32,
-    answer: Answer,
+    answer: ServerState,
 }
 
 impl Group {
-    /// Starts all of them.
-    pub(super) fn start(places: Vec<Place>) -> Result<Group, EnsembleError> {
+    /// Starts all servers.
+    pub(super) fn start(places: Vec<ServerSetup>) -> Result<Group, EnsembleError> {
         let ostler = std::env::current_exe().during(|| "cannot find this program's file".into())?;
         let members: Vec<Member> = places.into_iter().map(Member::new).collect();
         let mut group = Group { members, journal: Journal::default(), ostler, questions: JoinSet::new() };
@@ -63,7 +63,7 @@ impl Group {
         Ok(())
     }
 
-    /// `kill -9` for a server that runs, also if it is paused; the start of one that does not.
+    /// Kills a server (`kill -9`) if it runs, also if it is paused. Starts it if it does not run.
     pub(super) fn kill_or_start(&mut self, id: u16) {
         let Some(at) = self.position(id) else { return };
         let member = &mut self.members[at];
@@ -74,7 +74,7 @@ impl Group {
                 self.journal.deed(id, "kill -9");
             }
             None => {
-                // There may be no memory or no program any more; another try may do.
+                // The start may fail for lack of memory; another try may succeed.
                 if let Err(error) = self.start_one(at) {
                     self.journal.deed(id, error.to_string());
                 }
@@ -104,12 +104,12 @@ impl Group {
         self.members.iter().position(|member| member.place.id == id)
     }
 
-    /// Looks at processes and logs, and asks everyone who can answer and is not being asked already.
+    /// Looks at processes and logs, and asks each running server for its state, if it is not being asked already.
     pub(super) fn look(&mut self) {
         for (at, member) in self.members.iter_mut().enumerate() {
             let id = member.place.id;
             member.health.noted_epoch = noted_epoch(&member.place);
-            // Before its log, which then has its last words.
+            // Before the log is read, so that the log is complete.
             let ended = member.process.as_mut().and_then(ServerProcess::ended);
             for line in member.log.lines() {
                 self.journal.log_line(id, &line);
@@ -128,14 +128,15 @@ impl Group {
                 member.health.paused(Instant::now());
             } else if !std::mem::replace(&mut member.asked, true) {
                 let (pid, server) = (process.pid(), member.place.clients);
-                self.questions
-                    .spawn(async move { Answered { member: at, pid, answer: inquiry::ask(server).await } });
+                self.questions.spawn(async move {
+                    InquiryResult { member: at, pid, answer: inquiry::ask(server).await }
+                });
             }
         }
     }
 
-    /// The next answer; never comes back while none is on its way, until it is dropped.
-    pub(super) async fn answer(&mut self) -> Answered {
+    /// Waits for the next answer. Never returns if no server is being asked.
+    pub(super) async fn answer(&mut self) -> InquiryResult {
         match self.questions.join_next().await {
             Some(Ok(answered)) => answered,
             Some(Err(failed)) => std::panic::resume_unwind(failed.into_panic()),
@@ -143,17 +144,17 @@ impl Group {
         }
     }
 
-    pub(super) fn take(&mut self, answered: Answered) {
+    pub(super) fn take(&mut self, answered: InquiryResult) {
         let member = &mut self.members[answered.member];
         member.asked = false;
-        // Who was asked may be gone, or have been stopped since.
+        // The server may have ended or been paused since it was asked.
         let Some(process) = &member.process else { return };
         if process.pid() == answered.pid && !process.is_paused() {
             member.health.answered(answered.answer, Instant::now());
         }
     }
 
-    /// The log of each.
+    /// The log file of each server.
     pub(super) fn logs(&self) -> Vec<PathBuf> {
         self.members.iter().map(|member| member.place.log.clone()).collect()
     }
@@ -162,11 +163,11 @@ impl Group {
         self.members.iter().all(|member| member.health.state == State::Down)
     }
 
-    /// Tells all to end and waits for that, but not for long; those that are left are killed.
+    /// Sends SIGTERM to all servers, waits for a time, and kills those that are left.
     pub(super) async fn end(mut self) {
         for process in self.members.iter().filter_map(|member| member.process.as_ref()) {
             process.signal(Signal::TERM);
-            // One that is stopped hears of it only when it goes on.
+            // A paused server gets the signal only when it goes on.
             process.signal(Signal::CONT);
         }
         let begun = Instant::now();
@@ -176,7 +177,7 @@ impl Group {
     }
 }
 
-fn noted_epoch(place: &Place) -> Option<u64> {
+fn noted_epoch(place: &ServerSetup) -> Option<u64> {
     fs::read_to_string(&place.current_epoch).ok()?.trim().parse().ok()
 }
 

@@ -8,17 +8,17 @@ use tokio::{
     time::timeout,
 };
 
-/// A server that runs answers in less, also on a busy machine.
+/// A running server answers within this time, also on a busy machine.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// What a server said of itself.
+/// The state of a server, by its answers to four-letter words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// Nobody listens (yet).
+pub(super) enum ServerState {
+    /// No process listens at its client port (yet).
     Refused,
-    /// It listens and says nothing.
+    /// The server accepts connections and does not answer.
     Silent,
-    /// It has no leader.
+    /// The server has no leader.
     NotServing,
     Serving(Serving),
 }
@@ -26,11 +26,11 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Serving {
     pub(super) mode: Mode,
-    /// The last that it applied.
+    /// The last zxid that the server has applied.
     pub(super) zxid: u64,
-    /// Those of clients.
+    /// The number of connections of clients.
     pub(super) connections: u64,
-    /// Of the whole ensemble, as this server knows them; `None` if `mntr` is switched off.
+    /// The number in the whole ensemble, as this server knows it; `None` if `mntr` is switched off.
     pub(super) sessions: Option<u64>,
 }
 
@@ -41,12 +41,12 @@ pub(super) enum Mode {
     Follower,
     Observer,
     Standalone,
-    /// It has no leader, and serves who is content to read.
+    /// The server has no leader, and serves read-only clients.
     ReadOnly,
 }
 
-/// Never takes much longer than [`PATIENCE`].
-pub(super) async fn ask(server: SocketAddr) -> Answer {
+/// Asks a server. Takes at most a little longer than [`PATIENCE`].
+pub(super) async fn ask(server: SocketAddr) -> ServerState {
     let both = async {
         let srvr = word(server, "srvr").await?;
         let mntr = if srvr.contains(NOT_SERVING) { String::new() } else { word(server, "mntr").await? };
@@ -54,8 +54,8 @@ pub(super) async fn ask(server: SocketAddr) -> Answer {
     };
     match timeout(PATIENCE, both).await {
         Ok(Ok((srvr, mntr))) => understood(&srvr, &mntr),
-        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => Answer::Refused,
-        _ => Answer::Silent,
+        Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => ServerState::Refused,
+        _ => ServerState::Silent,
     }
 }
 
@@ -67,11 +67,11 @@ async fn word(server: SocketAddr, word: &str) -> io::Result<String> {
     Ok(answer)
 }
 
-fn understood(srvr: &str, mntr: &str) -> Answer {
+fn understood(srvr: &str, mntr: &str) -> ServerState {
     if srvr.contains(NOT_SERVING) {
-        return Answer::NotServing;
+        return ServerState::NotServing;
     }
-    serving(srvr, mntr).map_or(Answer::Silent, Answer::Serving)
+    serving(srvr, mntr).map_or(ServerState::Silent, ServerState::Serving)
 }
 
 fn serving(srvr: &str, mntr: &str) -> Option<Serving> {
@@ -96,16 +96,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_understood() {
+    fn answers_to_four_letter_words_are_read() {
         let srvr = "Zookeeper version: 3.9.5\nLatency min/avg/max: 0/0.5/3\nReceived: 3\nSent: 2\nConnections: 5\n\
             Outstanding: 0\nZxid: 0x30000000a\nMode: leader\nProposal sizes last/min/max: 48/48/48\nNode count: 4\n";
         let mntr = "zk_version\t3.9.5\nzk_global_sessions\t7\nzk_local_sessions\t0\n";
         let expected = Serving { mode: Mode::Leader, zxid: 0x3_0000_000a, connections: 4, sessions: Some(7) };
-        assert_eq!(understood(srvr, mntr), Answer::Serving(expected.clone()));
+        assert_eq!(understood(srvr, mntr), ServerState::Serving(expected.clone()));
         let without = Serving { sessions: None, ..expected };
-        assert_eq!(understood(srvr, "mntr is not executed\n"), Answer::Serving(without));
-        assert_eq!(understood(NOT_SERVING, ""), Answer::NotServing);
-        assert_eq!(understood("", ""), Answer::Silent);
-        assert_eq!(understood(&srvr.replace("leader", "king"), mntr), Answer::Silent);
+        assert_eq!(understood(srvr, "mntr is not executed\n"), ServerState::Serving(without));
+        assert_eq!(understood(NOT_SERVING, ""), ServerState::NotServing);
+        assert_eq!(understood("", ""), ServerState::Silent);
+        assert_eq!(understood(&srvr.replace("leader", "king"), mntr), ServerState::Silent);
     }
 }

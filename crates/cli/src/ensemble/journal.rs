@@ -1,4 +1,4 @@
-//! What happened lately, to all servers: the lines of their logs that matter, and what was done to them.
+//! The latest events of all servers: important lines of their logs, and actions of the user.
 
 use std::{
     collections::VecDeque,
@@ -10,10 +10,10 @@ use std::{
 };
 
 const ENTRIES_MAX: usize = 100;
-/// The same complaint within this number of entries is counted, not repeated.
+/// A complaint that is among this number of last entries is counted, not repeated.
 const REPEATED_WITHIN: usize = 8;
 
-/// Starts of the INFO lines that are shown; of WARN and ERROR all are.
+/// The beginnings of the INFO lines that are shown. All lines of WARN and ERROR are shown.
 const SHOWN: [&str; 6] =
     ["looking for a leader", "elected", "leading", "following", "the log was cut back", "the leader's tree"];
 
@@ -24,11 +24,11 @@ pub(super) enum Weight {
     Info,
     Warning,
     Error,
-    /// What this command or its user did.
+    /// An action of this program or its user.
     Deed,
 }
 
-/// In UTC, as milliseconds since midnight.
+/// A time of day in UTC, in milliseconds since midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TimeOfDay(u32);
 
@@ -57,7 +57,7 @@ impl Journal {
         self.push(entry);
     }
 
-    /// Takes a line of a server's log, if it matters.
+    /// Adds a line of a server's log, if it is important.
     pub(super) fn log_line(&mut self, server: u16, line: &str) {
         let Some((time, weight, text)) = notable(line) else { return };
         let time = time.unwrap_or_else(TimeOfDay::now);
@@ -76,7 +76,7 @@ impl Journal {
                 entry.count += earlier.count;
             }
         }
-        // Logs are read one after the other, so what comes later may have happened before.
+        // Logs are read one after the other, so a line that is read later may be older.
         let later = self.entries.iter().rev().take_while(|other| other.time.is_after(entry.time)).count();
         self.entries.insert(self.entries.len() - later, entry);
         if self.entries.len() > ENTRIES_MAX {
@@ -84,7 +84,7 @@ impl Journal {
         }
     }
 
-    /// The newest, oldest of them first.
+    /// The newest entries, the oldest of them first.
     pub(super) fn last(&self, count: usize) -> impl Iterator<Item = &Entry> {
         self.entries.iter().skip(self.entries.len().saturating_sub(count))
     }
@@ -97,13 +97,13 @@ impl Journal {
     }
 }
 
-/// The part of a line that says what happened, without the fields that say with what.
+/// The message of a line, without its fields.
 fn message(text: &str) -> &str {
     let Some((before, _)) = text.split_once('=') else { return text };
     before.rsplit_once(' ').map_or("", |(message, _)| message)
 }
 
-/// A line that is to be shown: its time of day if it has one, and what is behind the level.
+/// Time of day, weight and text of a line, if it is to be shown.
 fn notable(line: &str) -> Option<(Option<TimeOfDay>, Weight, String)> {
     if let Some(text) = line.strip_prefix("ostler: ") {
         let aside = ["note: ", "warning: "].iter().any(|start| text.starts_with(start));
@@ -133,7 +133,7 @@ impl TimeOfDay {
         TimeOfDay((now.as_millis() % u128::from(TimeOfDay::DAY)) as u32)
     }
 
-    /// Of a log's `2026-11-22T06:39:47.123456Z`.
+    /// Reads a log's `2026-11-22T06:39:47.123456Z`.
     fn of_stamp(stamp: &str) -> Option<TimeOfDay> {
         let (_, time) = stamp.strip_suffix('Z')?.split_once('T')?;
         let (seconds, fraction) = time.split_once('.')?;
@@ -143,7 +143,7 @@ impl TimeOfDay {
         Some(TimeOfDay(((hours * 60 + minutes) * 60 + seconds) * TimeOfDay::SECOND + ms))
     }
 
-    /// Of two times that are less than half a day apart: the morning is after the evening.
+    /// Whether this time is later, if the two are less than half a day apart: the morning is after the evening.
     fn is_after(self, other: TimeOfDay) -> bool {
         let ahead = (self.0 + TimeOfDay::DAY - other.0) % TimeOfDay::DAY;
         (1..TimeOfDay::DAY / 2).contains(&ahead)
@@ -162,23 +162,23 @@ impl fmt::Display for TimeOfDay {
 pub(super) struct LogTail {
     path: PathBuf,
     at: u64,
-    /// A line whose end is not there yet.
+    /// The beginning of a line whose end is not there yet.
     begun: Vec<u8>,
 }
 
 impl LogTail {
-    /// From the file's present end on.
+    /// Reads the file from its present end on.
     pub(super) fn new(path: &Path) -> LogTail {
         let at = std::fs::metadata(path).map_or(0, |file| file.len());
         LogTail { path: path.to_owned(), at, begun: Vec::new() }
     }
 
-    /// The lines that have come since.
+    /// The lines that have come since the last call.
     pub(super) fn lines(&mut self) -> Vec<String> {
         const AT_ONCE: u64 = 1 << 20;
         let Ok(mut file) = File::open(&self.path) else { return Vec::new() };
         if file.metadata().is_ok_and(|file| file.len() < self.at) {
-            // Somebody has emptied it.
+            // The file was emptied.
             (self.at, self.begun) = (0, Vec::new());
         }
         let mut bytes = Vec::new();
@@ -204,7 +204,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn lines_that_matter_are_told_from_others() {
+    fn important_lines_are_recognised() {
         let time = Some(TimeOfDay(23_987_123));
         for (line, expected) in [
             (

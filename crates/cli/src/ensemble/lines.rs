@@ -1,4 +1,4 @@
-//! For pipes and files: a line at each change of a server's state.
+//! Output for pipes and files: a line at each change of a server's state.
 
 use super::{
     group::Group,
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// As last told, in the order of the servers, with the pid.
+    /// The last printed state and pid of each server.
     told: Vec<(State, Option<u32>)>,
 }
 

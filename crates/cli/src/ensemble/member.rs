@@ -1,8 +1,8 @@
-//! A server of the ensemble as seen from here.
+//! One server of the ensemble: its process, and its state as seen from this program.
 
 use super::{
-    folders::Place,
-    inquiry::{Answer, Mode, Serving},
+    folders::ServerSetup,
+    inquiry::{Mode, ServerState, Serving},
     journal::LogTail,
     process::ServerProcess,
 };
@@ -12,11 +12,11 @@ use std::{fmt, time::Instant};
 pub(super) enum State {
     Down,
     Paused,
-    /// It does not listen yet.
+    /// The server does not listen yet.
     Starting,
-    /// It listens, and has no leader.
+    /// The server listens, and has no leader.
     Looking,
-    /// It has not answered for some time.
+    /// The server has not answered for some time.
     Silent,
     Serving(Mode),
 }
@@ -26,7 +26,7 @@ impl State {
         matches!(self, State::Serving(_))
     }
 
-    /// Whether it can take part in an election.
+    /// Whether the server can take part in an election.
     pub(super) fn is_up(self) -> bool {
         !matches!(self, State::Down | State::Paused)
     }
@@ -49,17 +49,17 @@ impl fmt::Display for State {
     }
 }
 
-/// Answers that may be missing before a server counts as silent.
+/// The number of missing answers after which a server counts as silent.
 const MISSING_MAX: u32 = 3;
 
-/// A server's state, and what it last said.
+/// A server's state, with its last answer.
 #[derive(Debug)]
 pub(super) struct Health {
     pub(super) state: State,
     pub(super) since: Instant,
-    /// Of when it last served, in this run.
+    /// The answer of the time when it last served, in this run of its process.
     pub(super) serving: Option<Serving>,
-    /// As the server's folder has it.
+    /// The current epoch in the server's folder.
     pub(super) noted_epoch: Option<u64>,
     missing: u32,
 }
@@ -85,56 +85,57 @@ impl Health {
         self.turn(State::Down, now);
     }
 
-    /// It is stopped. It stays so in here until it answers again.
+    /// The process is stopped. The server counts as paused until it answers again.
     pub(super) fn paused(&mut self, now: Instant) {
         self.turn(State::Paused, now);
     }
 
-    pub(super) fn answered(&mut self, answer: Answer, now: Instant) {
+    pub(super) fn answered(&mut self, answer: ServerState, now: Instant) {
         match answer {
-            // After a start the port is not there at once, and a paused one's port stays.
-            Answer::Refused if self.state == State::Starting => {}
-            Answer::Refused | Answer::Silent => {
+            // After a start the port opens late. The port of a paused server stays open.
+            ServerState::Refused if self.state == State::Starting => {}
+            ServerState::Refused | ServerState::Silent => {
                 self.missing += 1;
                 if self.missing >= MISSING_MAX {
                     self.turn(State::Silent, now);
                 }
             }
-            Answer::NotServing => self.turn(State::Looking, now),
-            Answer::Serving(serving) => {
+            ServerState::NotServing => self.turn(State::Looking, now),
+            ServerState::Serving(serving) => {
                 self.turn(State::Serving(serving.mode), now);
                 self.serving = Some(serving);
             }
         }
     }
 
-    /// The upper half of a zxid is the epoch in which it was given out. A server is in a later one than that of its
-    /// last zxid until it has applied something of the new leader, but then it has written down the new epoch.
+    /// The server's epoch: that of its last zxid, or a later one in its folder. Until a server has applied a
+    /// transaction of
+    /// a new leader, only its folder has the new epoch.
     pub(super) fn epoch(&self) -> Option<u64> {
         let of_zxid = self.serving.as_ref().map(|serving| serving.zxid >> 32);
         of_zxid.max(self.noted_epoch)
     }
 }
 
-/// A server: its place, its process while there is one, and how it is.
+/// A server: its files, its process while there is one, and its state.
 #[derive(Debug)]
 pub(super) struct Member {
-    pub(super) place: Place,
+    pub(super) place: ServerSetup,
     pub(super) process: Option<ServerProcess>,
     pub(super) health: Health,
-    /// How the last process ended.
+    /// The exit status of the last process.
     pub(super) last_end: Option<String>,
-    /// It was told to pause.
+    /// The user has paused the server.
     pub(super) paused: bool,
-    /// It was told to end.
+    /// The server was asked to end.
     pub(super) killed: bool,
     pub(super) log: LogTail,
-    /// A question is on its way.
+    /// The server is being asked for its state.
     pub(super) asked: bool,
 }
 
 impl Member {
-    pub(super) fn new(place: Place) -> Member {
+    pub(super) fn new(place: ServerSetup) -> Member {
         let log = LogTail::new(&place.log);
         let health = Health::new(Instant::now());
         Member {
@@ -158,7 +159,7 @@ impl Member {
     }
 }
 
-/// The leader; of two, one that does not know of its end yet is not meant.
+/// The leader. Of two, the one with the later epoch: the other one does not know yet that it was replaced.
 pub(super) fn leader(members: &[Member]) -> Option<&Member> {
     members.iter().filter(|member| member.is_leader()).max_by_key(|member| member.health.epoch())
 }
@@ -167,28 +168,28 @@ pub(super) fn leader(members: &[Member]) -> Option<&Member> {
 mod tests {
     use super::*;
 
-    fn serving(mode: Mode) -> Answer {
-        Answer::Serving(Serving { mode, zxid: 0x2_0000_0001, connections: 0, sessions: Some(0) })
+    fn serving(mode: Mode) -> ServerState {
+        ServerState::Serving(Serving { mode, zxid: 0x2_0000_0001, connections: 0, sessions: Some(0) })
     }
 
     #[test]
-    fn states_follow_from_what_is_seen() {
+    fn the_state_follows_from_process_and_answer() {
         let now = Instant::now();
         let mut health = Health::new(now);
         health.started(now);
         for _ in 0..2 * MISSING_MAX {
-            health.answered(Answer::Refused, now);
+            health.answered(ServerState::Refused, now);
         }
         assert_eq!(health.state, State::Starting);
-        health.answered(Answer::NotServing, now);
+        health.answered(ServerState::NotServing, now);
         assert_eq!((health.state, health.epoch()), (State::Looking, None));
         health.answered(serving(Mode::Leader), now);
         assert_eq!((health.state, health.epoch()), (State::Serving(Mode::Leader), Some(2)));
         for _ in 1..MISSING_MAX {
-            health.answered(Answer::Silent, now);
+            health.answered(ServerState::Silent, now);
         }
         assert!(health.state.is_serving(), "one that is late is not silent yet");
-        health.answered(Answer::Silent, now);
+        health.answered(ServerState::Silent, now);
         assert_eq!(health.state, State::Silent);
         health.paused(now);
         health.answered(serving(Mode::Follower), now);
@@ -206,8 +207,8 @@ mod tests {
     fn the_time_in_a_state_begins_when_it_begins() {
         let (now, later) = (Instant::now(), Instant::now() + std::time::Duration::from_secs(5));
         let mut health = Health::new(now);
-        health.answered(Answer::NotServing, now);
-        health.answered(Answer::NotServing, later);
+        health.answered(ServerState::NotServing, now);
+        health.answered(ServerState::NotServing, later);
         assert_eq!(health.since, now);
         health.answered(serving(Mode::Follower), later);
         assert_eq!(health.since, later);

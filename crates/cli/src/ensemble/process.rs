@@ -1,6 +1,6 @@
 //! A server's process.
 
-use super::folders::Place;
+use super::folders::ServerSetup;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     fs::{self, File},
@@ -10,8 +10,8 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
-/// A child that is killed, at the latest, when this is dropped; and by the kernel, if this process ends
-/// before. The kernel minds the thread that started it, so that must be one that lives to the end.
+/// A server's process. It is killed when this value is dropped, or by the kernel when the thread that started it ends.
+/// So it must be started by a thread that lives to the end.
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     child: Child,
@@ -19,7 +19,7 @@ pub(super) struct ServerProcess {
 
 impl ServerProcess {
     /// Starts `ostler server` with the place's zoo.cfg, out of reach of this terminal's signals.
-    pub(super) fn start(ostler: &Path, place: &Place) -> io::Result<ServerProcess> {
+    pub(super) fn start(ostler: &Path, place: &ServerSetup) -> io::Result<ServerProcess> {
         let log = File::options().create(true).append(true).open(&place.log)?;
         let mut command = Command::new(ostler);
         command.arg("server").arg(&place.zoo_cfg).arg("--end-with").arg(std::process::id().to_string());
@@ -31,17 +31,17 @@ impl ServerProcess {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the process has ended.
     pub(super) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// One that has just ended gets no signal any more.
+    /// Sends a signal. A process that has just ended does not get it.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// Whether it is stopped, by whomever.
+    /// Whether the process is stopped by a signal.
     pub(super) fn is_paused(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
         is_stopped(&stat)
@@ -55,7 +55,8 @@ impl Drop for ServerProcess {
     }
 }
 
-/// The name of the program stands before the state in parentheses and may contain anything.
+/// Whether a line of `/proc/PID/stat` is of a stopped process. Before the state stands the program's name in
+/// parentheses, which may contain anything.
 fn is_stopped(stat: &str) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
 }
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stopped_process_is_told_from_a_running_one() {
+    fn a_stopped_process_is_distinguished_from_a_running_one() {
         for (stat, stopped) in [
             ("7 (ostler) S 1 7 7 0 -1", false),
             ("7 (ostler) R 1 7 7 0 -1", false),

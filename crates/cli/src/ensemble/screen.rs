@@ -17,7 +17,7 @@ use std::{
 };
 use tokio::sync::mpsc;
 
-/// What a key asks for.
+/// The meaning of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Server(u16),
@@ -31,7 +31,7 @@ pub(super) enum Key {
 #[derive(Debug)]
 pub(super) struct Screen {
     out: Stdout,
-    /// As it was last painted, at this size.
+    /// The rows that were painted last, and the size of the screen then.
     painted: ((u16, u16), Vec<Row>),
 }
 
@@ -40,7 +40,7 @@ impl Screen {
         terminal::enable_raw_mode()?;
         let mut screen = Screen { out: io::stdout(), painted: Default::default() };
         let before = panic::take_hook();
-        // Whatever ends this process, its last words are to be read.
+        // After a panic the terminal is given back first, so that the message can be read.
         panic::set_hook(Box::new(move |what| {
             let _ = give_back(&mut io::stdout());
             before(what);
@@ -53,7 +53,7 @@ impl Screen {
         terminal::size()
     }
 
-    /// Paints what differs from before.
+    /// Paints the rows that have changed.
     pub(super) fn paint(&mut self, size: (u16, u16), rows: Vec<Row>) -> io::Result<()> {
         let all = self.painted.0 != size;
         if !all && self.painted.1 == rows {
@@ -102,11 +102,11 @@ fn print(out: &mut Stdout, tone: Tone, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Something the terminal says: a key, or `None` if only the screen has another size now.
-pub(super) type Said = Option<Key>;
+/// An event of the terminal: a key, or `None` if the screen has another size.
+pub(super) type ScreenEvent = Option<Key>;
 
 /// Keys, from a thread that waits for them as long as the process runs. The channel closes with the terminal.
-pub(super) fn keys() -> io::Result<mpsc::UnboundedReceiver<Said>> {
+pub(super) fn keys() -> io::Result<mpsc::UnboundedReceiver<ScreenEvent>> {
     let (sender, receiver) = mpsc::unbounded_channel();
     let read = move || {
         while let Ok(event) = event::read() {
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_understood() {
+    fn keys_have_their_meanings() {
         let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
         for (key, expected) in [
             (plain(KeyCode::Char('1')), Key::Server(1)),

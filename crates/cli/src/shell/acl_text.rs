@@ -4,7 +4,7 @@ use super::value_text::escaped;
 use ostler_client::{Acl, Id, Perms};
 use std::fmt::Write;
 
-/// In the order in which upstream writes them.
+/// Permissions and their letters, in the order in which zkCli.sh prints them.
 const LETTERS: [(char, Perms); 5] = [
     ('c', Perms::CREATE),
     ('d', Perms::DELETE),
@@ -13,7 +13,7 @@ const LETTERS: [(char, Perms); 5] = [
     ('a', Perms::ADMIN),
 ];
 
-/// Why a text is no list.
+/// The reason why a text is not a valid list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AclTextError {
     #[error("{0:?} is no entry of an ACL: it has the form scheme:id:perms, as in world:anyone:cdrwa")]
@@ -40,17 +40,17 @@ fn entry(text: &str) -> Result<Acl, AclTextError> {
     Ok(Acl { perms: Perms(perms), id: Id::new(scheme, id) })
 }
 
-/// `cdrwa`, or those of them that are granted.
+/// The letters of the permissions that are granted, of `cdrwa`.
 pub(crate) fn letters(perms: Perms) -> String {
     LETTERS.iter().filter(|(_, perm)| perms.any_of(*perm)).map(|(letter, _)| letter).collect()
 }
 
-/// One entry, as [`parse`] takes it once it is out of its quotes.
+/// One entry, as [`parse`] reads it, without quotes.
 pub(crate) fn entry_text(acl: &Acl) -> String {
     format!("{}:{}:{}", escaped(&acl.id.scheme), escaped(&acl.id.id), letters(acl.perms))
 }
 
-/// A list as upstream's shell prints it.
+/// A list as zkCli.sh prints it.
 pub(crate) fn upstream_text(acl: &[Acl]) -> String {
     let mut text = String::new();
     for entry in acl {

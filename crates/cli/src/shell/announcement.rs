@@ -1,11 +1,11 @@
-//! What is told without having been asked for: changes that were watched for, and the connection's state.
+//! Watch events and states of the connection, which are printed when they happen.
 
-use super::{answer::Look, stat_text::epoch_and_counter};
+use super::{answer::OutputStyle, stat_text::epoch_and_counter};
 use crossterm::style::Stylize;
 use ostler_client::{ConnectionState, SessionId, WatchedEvent};
 use serde_json::json;
 
-/// One of them.
+/// An event that is printed when it happens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Announcement {
     Changed(WatchedEvent),
@@ -13,12 +13,12 @@ pub(crate) enum Announcement {
     Missed {
         path: String,
     },
-    /// A watch was taken away; which kind, in upstream's words.
+    /// A watch was removed. The kind is in the words of zkCli.sh.
     Removed {
         path: String,
         kind: &'static str,
     },
-    /// The session with which a watch has ended was lost.
+    /// The session was lost, and the watch ended with it.
     Ended {
         path: String,
     },
@@ -30,16 +30,18 @@ pub(crate) enum Announcement {
 
 impl Announcement {
     /// The text to write for it.
-    pub(crate) fn shown(&self, look: Look) -> String {
-        match look {
-            Look::Plain => {
+    pub(crate) fn shown(&self, style: OutputStyle) -> String {
+        match style {
+            OutputStyle::Plain => {
                 let (state, kind, path, zxid) = self.as_upstream();
                 let path = path.unwrap_or("null");
                 format!("\nWATCHER::\n\nWatchedEvent state:{state} type:{kind} path:{path} zxid: {zxid}\n")
             }
-            Look::Notes { colour: true } => format!("{} {}\n", "WATCHER::".dark_yellow(), self.sentence()),
-            Look::Notes { colour: false } => format!("WATCHER:: {}\n", self.sentence()),
-            Look::Json => {
+            OutputStyle::Notes { colour: true } => {
+                format!("{} {}\n", "WATCHER::".dark_yellow(), self.sentence())
+            }
+            OutputStyle::Notes { colour: false } => format!("WATCHER:: {}\n", self.sentence()),
+            OutputStyle::Json => {
                 let (state, kind, path, zxid) = self.as_upstream();
                 let zxid = (zxid >= 0).then(|| format!("0x{zxid:x}"));
                 let event = json!({ "state": state, "type": kind, "path": path, "zxid": zxid });
@@ -48,7 +50,7 @@ impl Announcement {
         }
     }
 
-    /// State, type, path and zxid of the event that upstream would tell.
+    /// State, type, path and zxid of the event that zkCli.sh would print.
     fn as_upstream(&self) -> (&'static str, String, Option<&str>, i64) {
         let connected = "SyncConnected";
         match self {
@@ -124,20 +126,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn removals_read_as_upstreams() {
+    fn a_removed_watch_is_printed_as_in_zkcli() {
         let removed = Announcement::Removed { path: "/a".into(), kind: "Data" };
         let upstream =
             "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:DataWatchRemoved path:/a zxid: -1\n";
-        assert_eq!(removed.shown(Look::Plain), upstream);
-        assert_eq!(removed.shown(Look::Notes { colour: false }), "WATCHER:: Data watch of /a removed\n");
+        assert_eq!(removed.shown(OutputStyle::Plain), upstream);
+        assert_eq!(
+            removed.shown(OutputStyle::Notes { colour: false }),
+            "WATCHER:: Data watch of /a removed\n"
+        );
     }
 
     #[test]
-    fn states_are_told_with_what_they_mean() {
+    fn a_state_is_printed_with_its_consequence() {
         let lost = Announcement::State { state: ConnectionState::Lost, session: Some(SessionId(0x17)) };
         let said = "WATCHER:: session 0x17 is lost, and with it its ephemeral znodes\n";
-        assert_eq!(lost.shown(Look::Notes { colour: false }), said);
+        assert_eq!(lost.shown(OutputStyle::Notes { colour: false }), said);
         let json = r#"{"watch":{"path":null,"state":"Expired","type":"None","zxid":null}}"#;
-        assert_eq!(lost.shown(Look::Json).trim_end(), json);
+        assert_eq!(lost.shown(OutputStyle::Json).trim_end(), json);
     }
 }

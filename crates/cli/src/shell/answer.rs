@@ -1,4 +1,4 @@
-//! What commands answer: as upstream's shell prints it, for people, and for programs.
+//! The answers of commands, in three styles: as zkCli.sh prints them, with notes for people, and as JSON.
 
 use super::{
     acl_text,
@@ -9,10 +9,10 @@ use crossterm::style::Stylize;
 use ostler_client::{Acl, Bytes, EventKind, Stat, Zxid};
 use serde_json::{Value, json};
 
-/// For whom an answer is written.
+/// The style in which answers are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// For whoever expects what upstream's shell prints.
+pub(crate) enum OutputStyle {
+    /// As zkCli.sh prints them.
     Plain,
     /// For people at a terminal: with notes, in colour if wanted.
     Notes { colour: bool },
@@ -20,7 +20,7 @@ pub(crate) enum Look {
     Json,
 }
 
-/// Something that a command has found or done. Some commands give many.
+/// The answer of a command. Some commands give several.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Answer {
     Children {
@@ -53,7 +53,7 @@ pub(crate) enum Answer {
     Ephemerals {
         paths: Vec<String>,
     },
-    /// A line of a drawing; its path for programs.
+    /// A line of a drawn tree. JSON has the path.
     Branch {
         drawing: String,
         path: String,
@@ -68,12 +68,12 @@ pub(crate) enum Answer {
     Created {
         path: String,
     },
-    /// Done, with nothing to show unless the Stat is wanted.
+    /// A change was made. Only the Stat is shown, if it is wanted.
     Changed {
         path: String,
         stat: Option<Stat>,
     },
-    /// With how many znodes, if they had to be found first.
+    /// Znodes were deleted. The number is known only if they were listed before.
     Deleted {
         path: String,
         znodes: Option<usize>,
@@ -99,7 +99,7 @@ pub(crate) enum Answer {
     Identities {
         identities: Vec<(String, String)>,
     },
-    /// Words for people; a program finds them under `name`.
+    /// A text. In JSON it is the field `name`.
     Said {
         name: &'static str,
         text: String,
@@ -111,18 +111,18 @@ impl Answer {
         Answer::Said { name, text: text.into() }
     }
 
-    /// The bytes to write for it.
-    pub(crate) fn shown(&self, look: Look, context: Context) -> Vec<u8> {
-        match look {
-            Look::Json => format!("{}\n", self.json()).into(),
-            Look::Plain => self.text(Paint { notes: false, colour: false }, context),
-            Look::Notes { colour } => self.text(Paint { notes: true, colour }, context),
+    /// The bytes to print.
+    pub(crate) fn shown(&self, style: OutputStyle, context: Context) -> Vec<u8> {
+        match style {
+            OutputStyle::Json => format!("{}\n", self.json()).into(),
+            OutputStyle::Plain => self.text(Paint { notes: false, colour: false }, context),
+            OutputStyle::Notes { colour } => self.text(Paint { notes: true, colour }, context),
         }
     }
 
     fn text(&self, paint: Paint, context: Context) -> Vec<u8> {
         let mut text = match self {
-            // The only ones that are not text.
+            // Only this answer may be something other than text.
             Answer::Data { data, form, .. } => value_text::shown(data, *form),
             Answer::Children { names, .. } => listed(names).into(),
             Answer::Path { path } => format!("{path}\n").into(),
@@ -157,7 +157,7 @@ impl Answer {
         text
     }
 
-    /// The Stat that is shown below.
+    /// The Stat that is shown below the answer.
     fn stat(&self) -> Option<&Stat> {
         match self {
             Answer::Stat { stat, .. } => Some(stat),
@@ -220,12 +220,12 @@ impl Answer {
     }
 }
 
-/// As upstream prints a list.
+/// A list as zkCli.sh prints it.
 fn listed(names: &[String]) -> String {
     format!("[{}]\n", names.join(", "))
 }
 
-/// How text is made for people.
+/// Whether answers have notes and colours.
 #[derive(Debug, Clone, Copy)]
 struct Paint {
     notes: bool,
@@ -290,14 +290,14 @@ mod tests {
     #[track_caller]
     fn check(answer: &Answer, plain: &Expect, notes: &Expect, json: &Expect) {
         let context = Context { now_ms: 5_000, own_session: None };
-        let shown = |look| String::from_utf8(answer.shown(look, context)).unwrap();
-        plain.assert_eq(&shown(Look::Plain));
-        notes.assert_eq(&shown(Look::Notes { colour: false }));
-        json.assert_eq(&shown(Look::Json));
+        let shown = |style| String::from_utf8(answer.shown(style, context)).unwrap();
+        plain.assert_eq(&shown(OutputStyle::Plain));
+        notes.assert_eq(&shown(OutputStyle::Notes { colour: false }));
+        json.assert_eq(&shown(OutputStyle::Json));
     }
 
     #[test]
-    fn children() {
+    fn children_are_listed_in_each_style() {
         let names = vec!["a".into(), "b".into()];
         let answer = Answer::Children { path: "/".into(), names, stat: None };
         let text = expect![[r#"
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn data_with_its_stat() {
+    fn data_is_shown_with_its_stat() {
         let data = Bytes::from_static(b"abc");
         let answer = Answer::Data { path: "/a".into(), data, form: Form::Plain, stat: Some(stat()) };
         check(
@@ -358,30 +358,30 @@ mod tests {
         // Whatever NO_COLOR says where the tests run.
         crossterm::style::force_color_output(true);
         let context = Context { now_ms: 5_000, own_session: None };
-        let look = Look::Notes { colour: true };
+        let style = OutputStyle::Notes { colour: true };
         let answer = Answer::Stat { path: "/a".into(), stat: stat() };
-        let shown = String::from_utf8(answer.shown(look, context)).unwrap();
+        let shown = String::from_utf8(answer.shown(style, context)).unwrap();
         let first =
             "\u{1b}[38;5;8mcZxid\u{1b}[39m = \u{1b}[1m0x100000002\u{1b}[0m\u{1b}[38;5;8m  (1:2)\u{1b}[39m";
         assert_eq!(shown.lines().next(), Some(first));
         let without: String =
             shown.split('\u{1b}').map(|part| part.split_once('m').map_or(part, |p| p.1)).collect();
-        let plain = answer.shown(Look::Notes { colour: false }, context);
+        let plain = answer.shown(OutputStyle::Notes { colour: false }, context);
         assert_eq!(without, String::from_utf8(plain).unwrap(), "only colours are added");
         let data = Answer::Data { path: "/a".into(), data: "x".into(), form: Form::Plain, stat: None };
-        assert_eq!(data.shown(look, context), b"x\n", "what is stored is shown as it is");
+        assert_eq!(data.shown(style, context), b"x\n", "what is stored is shown as it is");
     }
 
     #[test]
-    fn bytes_that_are_no_text() {
+    fn raw_bytes_are_printed_as_they_are() {
         let data = Bytes::from_static(b"\xff\x00");
         let answer = Answer::Data { path: "/a".into(), data, form: Form::Raw, stat: None };
-        assert_eq!(answer.shown(Look::Plain, Context { now_ms: 0, own_session: None }), b"\xff\x00");
+        assert_eq!(answer.shown(OutputStyle::Plain, Context { now_ms: 0, own_session: None }), b"\xff\x00");
         assert_eq!(answer.json().to_string(), r#"{"data_base64":"/wA=","path":"/a"}"#);
     }
 
     #[test]
-    fn access_control_lists() {
+    fn access_control_lists_are_shown_in_each_style() {
         let answer = Answer::Acl { path: "/a".into(), acl: vec![Acl::world(Perms::ALL)], stat: None };
         check(
             &answer,
@@ -398,27 +398,28 @@ mod tests {
         );
     }
 
-    /// Whoever may write an ACL or a quota must not command the terminal of who looks at it, nor forge a line.
+    /// A client that may write an ACL or a quota must not be able to control the terminal of a reader, or to forge a
+    /// line.
     #[test]
-    fn what_others_wrote_is_escaped() {
+    fn texts_of_other_clients_are_escaped() {
         let id = ostler_client::Id::new("x", "bob\x1b[2J\n\u{9b}2Jworld:anyone");
         let acl = vec![Acl { perms: Perms::READ, id }];
         let answer = Answer::Acl { path: "/a".into(), acl, stat: None };
         let context = Context { now_ms: 5_000, own_session: None };
-        let shown = |answer: &Answer, look| String::from_utf8(answer.shown(look, context)).unwrap();
+        let shown = |answer: &Answer, style| String::from_utf8(answer.shown(style, context)).unwrap();
         let id = r"bob\x1b[2J\n\xc2\x9b2Jworld:anyone";
-        assert_eq!(shown(&answer, Look::Plain), format!("'x,'{id}\n: r\n"));
-        assert_eq!(shown(&answer, Look::Notes { colour: true }), format!("x:{id}:r\n"));
-        assert!(shown(&answer, Look::Json).contains(r"bob\u001b[2J\n"));
+        assert_eq!(shown(&answer, OutputStyle::Plain), format!("'x,'{id}\n: r\n"));
+        assert_eq!(shown(&answer, OutputStyle::Notes { colour: true }), format!("x:{id}:r\n"));
+        assert!(shown(&answer, OutputStyle::Json).contains(r"bob\u001b[2J\n"));
         let (limits, usage) = ("count=1\x07".into(), "\r\tgröße\0".into());
         let answer = Answer::Quota { path: "/a".into(), limits, usage };
         let text = "Output quota for /a count=1\\x07\nOutput stat for /a \\r\\tgröße\\x00\n";
-        assert_eq!(shown(&answer, Look::Plain), text);
-        assert_eq!(shown(&answer, Look::Notes { colour: true }), text);
+        assert_eq!(shown(&answer, OutputStyle::Plain), text);
+        assert_eq!(shown(&answer, OutputStyle::Notes { colour: true }), text);
     }
 
     #[test]
-    fn events() {
+    fn events_are_shown_in_each_style() {
         let (kind, zxid) = (EventKind::NodeDataChanged, Some(Zxid(0x2_0000_0003)));
         let answer = Answer::Event { at_ms: 1_500, kind, path: "/a".into(), zxid };
         check(
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction() {
+    fn a_transaction_shows_the_answers_of_its_operations() {
         let operations =
             vec![Answer::Created { path: "/a".into() }, Answer::Changed { path: "/b".into(), stat: None }];
         let text = expect![[r#"

@@ -1,9 +1,17 @@
-//! Every command: its name, how it is written, what it does.
+//! The table of all commands: name, form, help, options, and the function that reads the words.
 
-use super::options::Syntax;
+use super::{
+    command::forms::{self, ReadCommand},
+    options::Syntax,
+};
 
-const fn command(name: &'static str, usage: &'static str, summary: &'static str) -> Syntax {
-    Syntax { name, usage, summary, flags: &[], values: &[], others_command: false }
+const fn command(
+    name: &'static str,
+    usage: &'static str,
+    summary: &'static str,
+    read: ReadCommand,
+) -> Syntax {
+    Syntax { name, usage, summary, flags: &[], values: &[], others_command: false, read }
 }
 
 impl Syntax {
@@ -20,105 +28,59 @@ impl Syntax {
     }
 }
 
-/// In the order of the help.
+/// All commands, in the order of the help.
 pub(crate) const COMMANDS: &[Syntax] = &[
-    command("ls", "[-?] [-s] [-w] [-R] path", "children; -s with Stat, -w watch, -R all below, -? only this help")
-        .flags(&["?", "s", "w", "R"]),
-    command("get", "[-s] [-w] [-b] [-x] [--raw] path", "data; -b as base64, -x as hexadecimal, --raw as it is")
-        .flags(&["s", "w", "b", "x", "raw"]),
-    command("stat", "[-w] path", "Stat").flags(&["w"]),
-    command("getAcl", "[-s] path", "access control list").flags(&["s"]),
-    command("getAllChildrenNumber", "path", "how many znodes are below"),
-    command("getEphemerals", "[path]", "ephemeral znodes of this session, those that begin with path"),
-    command("tree", "[-L depth] [-s] [path]", "what is below, as a drawing; -s with bytes and versions")
-        .flags(&["s"])
-        .values(&["L"]),
-    command(
-        "find",
-        "[-L depth] [-name pattern] [-larger bytes] [-e] [path]",
-        "znodes below; * and ? in the pattern, -e ephemeral ones",
-    )
-    .flags(&["e"])
-    .values(&["L", "name", "larger"]),
-    command("du", "[-L depth] [path]", "bytes of data and count of znodes, below and in all").values(&["L"]),
-    command(
-        "create",
-        "[-s] [-e] [-c] [-t ttl] [-p] [-b] [--file name] path [data] [acl]",
-        "-s sequential, -e ephemeral, -c container, -t time to live in ms, -p parents as well, -b data in base64",
-    )
-    .flags(&["s", "e", "c", "p", "b"])
-    .values(&["t", "file"]),
-    command(
-        "set",
-        "[-s] [-v version] [-b] [--file name] path data",
-        "data; -v only at this version, -b data in base64, --file from a file, - for the input",
-    )
-    .flags(&["s", "b"])
-    .values(&["v", "file"]),
-    command("delete", "[-v version] path", "one znode; -v only at this version").values(&["v"]),
-    command("deleteall", "path [-b batch size]", "deletes a znode and all below it; -b: the number of deletes in one transaction")
-        .values(&["b"]),
-    command(
-        "setAcl",
-        "[-s] [-v version] [-R] path acl",
-        "scheme:id:cdrwa, joined by commas; -R of all below as well",
-    )
-    .flags(&["s", "R"])
-    .values(&["v"]),
-    command("check", "path version", "in a transaction: the znode has this version, -1 for any"),
-    command("begin", "", "begins a transaction: create, set, delete and check wait for commit"),
-    command("commit", "", "does all of the transaction or nothing"),
-    command("abort", "", "forgets the transaction"),
-    command("watch", "[-R] [-n count] path", "shows changes as they happen, until Ctrl-C or -n changes")
-        .flags(&["R"])
-        .values(&["n"]),
-    command("addWatch", "[-m mode] path", "a watch that stays; PERSISTENT or PERSISTENT_RECURSIVE, which is usual")
-        .values(&["m"]),
-    command(
-        "removewatches",
-        "path [-c|-d|-p|-r|-a] [-l]",
-        "of children, data, persistent, recursive, any; -l here if there is no connection",
-    )
-    .flags(&["c", "d", "p", "r", "a", "l"]),
-    command("printwatches", "[on|off]", "whether changes are shown"),
-    command("setquota", "-n|-b|-N|-B val path", "-n znodes, -b bytes; in capitals refused above")
-        .values(&["n", "b", "N", "B"]),
-    command("listquota", "path", "limits and usage"),
-    command("delquota", "[-n|-b|-N|-B] path", "removes limits; all of them by default")
-        .flags(&["n", "b", "N", "B"]),
-    command("config", "[-c] [-w] [-s]", "the ensemble; -c for clients").flags(&["c", "w", "s"]),
-    command(
-        "reconfig",
-        "[-s] [-v version] [-file path | -members server.N=...,... | [-add N=host:port:port;port,...] [-remove N,...]]",
-        "changes the ensemble",
-    )
-    .flags(&["s"])
-    .values(&["v", "file", "members", "add", "remove"]),
-    command("sync", "[path]", "what is read afterwards is no older than now"),
-    command("addauth", "scheme auth", "shows an identity: digest user:password"),
-    command("whoami", "", "the identities that the server has for this connection"),
-    command("lock", "path [--] command args...", "runs a command while holding the lock at path").others_command(),
-    command("elect", "path [--] command args...", "runs a command while leading the election at path")
-        .others_command(),
-    command("connect", "[host:port,...]", "a new session, with these servers"),
-    command("close", "", "ends the session"),
-    command("history", "", "the last commands, with numbers for redo"),
-    command("redo", "cmdno", "a command once more"),
-    command("version", "", "of this program"),
-    command("help", "[command]", "this list, or one command"),
-    command("quit", "", "ends the session and this program"),
+    command("ls", "[-?] [-s] [-w] [-R] path", "lists children; -s with Stat, -w sets a watch, -R lists all znodes below, -? shows only this help", forms::ls).flags(&["?", "s", "w", "R"]),
+    command("get", "[-s] [-w] [-b] [-x] [--raw] path", "shows data; -s with Stat, -w sets a watch, -b as base64, -x as hexadecimal, --raw only the bytes", forms::get).flags(&["s", "w", "b", "x", "raw"]),
+    command("stat", "[-w] path", "shows the Stat; -w sets a watch", forms::stat).flags(&["w"]),
+    command("getAcl", "[-s] path", "shows the access control list; -s with Stat", forms::get_acl).flags(&["s"]),
+    command("getAllChildrenNumber", "path", "shows the number of znodes below", forms::get_all_children_number),
+    command("getEphemerals", "[path]", "lists the ephemeral znodes of this session whose paths begin with path", forms::get_ephemerals),
+    command("tree", "[-L depth] [-s] [path]", "draws the znodes below as a tree; -s with bytes and versions", forms::tree).flags(&["s"]).values(&["L"]),
+    command("find", "[-L depth] [-name pattern] [-larger bytes] [-e] [path]", "lists znodes below, by name (* and ?), by size, or -e only ephemeral ones", forms::find).flags(&["e"]).values(&["L", "name", "larger"]),
+    command("du", "[-L depth] [path]", "shows bytes of data and number of znodes, of each child and in all", forms::du).values(&["L"]),
+    command("create", "[-s] [-e] [-c] [-t ttl] [-p] [-b] [--file name] path [data] [acl]", "creates a znode; -s sequential, -e ephemeral, -c container, -t time to live in ms, -p parents too, -b data is base64, --file data from a file, - is the input", forms::create).flags(&["s", "e", "c", "p", "b"]).values(&["t", "file"]),
+    command("set", "[-s] [-v version] [-b] [--file name] path data", "sets data; -s shows the Stat, -v only at this version, -b data is base64, --file data from a file, - is the input", forms::set).flags(&["s", "b"]).values(&["v", "file"]),
+    command("delete", "[-v version] path", "deletes a znode without children; -v only at this version", forms::delete).values(&["v"]),
+    command("deleteall", "path [-b batch size]", "deletes a znode and all below it; -b number of deletes in one transaction (default 1000)", forms::delete_all).values(&["b"]),
+    command("setAcl", "[-s] [-v version] [-R] path acl", "sets the access control list, scheme:id:cdrwa joined by commas; -s shows the Stat, -v only at this version of the list, -R also of all znodes below", forms::set_acl).flags(&["s", "R"]).values(&["v"]),
+    command("check", "path version", "in a transaction: checks that the znode has this version (-1: any)", forms::check),
+    command("begin", "", "begins a transaction: create, set, delete and check wait for commit", forms::begin),
+    command("commit", "", "does the whole transaction, or nothing of it", forms::commit),
+    command("abort", "", "discards the transaction", forms::abort),
+    command("watch", "[-R] [-n count] path", "shows changes as they happen, until Ctrl-C; -R also of all znodes below, -n ends after this number of changes", forms::watch_changes).flags(&["R"]).values(&["n"]),
+    command("addWatch", "[-m mode] path", "sets a watch that stays; mode is PERSISTENT or PERSISTENT_RECURSIVE (default)", forms::add_watch).values(&["m"]),
+    command("removewatches", "path [-c|-d|-p|-r|-a] [-l]", "removes watches; -c children, -d data, -p persistent, -r persistent recursive, -a all (default), -l only here if there is no connection", forms::remove_watches).flags(&["c", "d", "p", "r", "a", "l"]),
+    command("printwatches", "[on|off]", "shows or sets whether watch events are shown", forms::print_watches),
+    command("setquota", "-n|-b|-N|-B val path", "sets limits; -n znodes, -b bytes; above -N and -B writes are refused", forms::set_quota).values(&["n", "b", "N", "B"]),
+    command("listquota", "path", "shows limits and usage", forms::list_quota),
+    command("delquota", "[-n|-b|-N|-B] path", "removes limits, by default all", forms::del_quota).flags(&["n", "b", "N", "B"]),
+    command("config", "[-c] [-w] [-s]", "shows the servers of the ensemble; -c only the version and the client addresses, -w sets a watch, -s with Stat", forms::config).flags(&["c", "w", "s"]),
+    command("reconfig", "[-s] [-v version] [-file path | -members server.N=...,... | [-add N=host:port:port;port,...] [-remove N,...]]", "changes the servers of the ensemble; -v only at this version of the configuration", forms::reconfig).flags(&["s"]).values(&["v", "file", "members", "add", "remove"]),
+    command("sync", "[path]", "waits until the server has all that was committed before", forms::sync),
+    command("addauth", "scheme auth", "adds an identity to this session, for example: digest user:password", forms::add_auth),
+    command("whoami", "", "lists the identities of this session", forms::who_am_i),
+    command("lock", "path [--] command args...", "runs a command while holding the lock at path", forms::lock).others_command(),
+    command("elect", "path [--] command args...", "runs a command while leading the election at path", forms::elect).others_command(),
+    command("connect", "[host:port,...]", "opens a new session, with these servers or the same as before", forms::connect),
+    command("close", "", "ends the session", forms::close),
+    command("history", "", "lists the last commands with their numbers", forms::history),
+    command("redo", "cmdno", "repeats the command with this number", forms::redo),
+    command("version", "", "shows this program's version", forms::version),
+    command("help", "[command]", "lists all commands, or explains one", forms::help),
+    command("quit", "", "ends the session and this program", forms::quit),
 ];
 
-/// What people type who come from older versions.
+/// Other names of commands, from older versions of zkCli.sh.
 const ALIASES: &[(&str, &str)] = &[("rmr", "deleteall"), ("exit", "quit"), ("?", "help")];
 
-/// The command of a name.
+/// The command with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Syntax> {
     let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
     COMMANDS.iter().find(|command| command.name == name)
 }
 
-/// The command that somebody may have meant.
+/// The command whose name is most similar, if it differs by at most two letters.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let distance =
         |command: &Syntax| strsim::damerau_levenshtein(&command.name.to_lowercase(), &name.to_lowercase());
@@ -126,14 +88,18 @@ pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     (distance(nearest) <= 2).then_some(nearest.name)
 }
 
-/// All of it.
+/// The help text: one line for each command, without its options.
 pub(crate) fn help() -> String {
     let width = COMMANDS.iter().map(|command| command.name.len()).max().unwrap_or(0);
-    let lines = COMMANDS.iter().map(|command| format!("{:width$}  {}\n", command.name, command.summary));
-    lines.collect()
+    let line = |command: &Syntax| {
+        let effect = command.summary.split("; -").next().unwrap_or_default();
+        format!("{:width$}  {effect}\n", command.name)
+    };
+    let lines: String = COMMANDS.iter().map(line).collect();
+    format!("{lines}help COMMAND explains the options of a command.\n")
 }
 
-/// One command.
+/// The help text of one command, with its options.
 pub(crate) fn help_with(command: &Syntax) -> String {
     format!("{} {}\n    {}\n", command.name, command.usage, command.summary)
 }
@@ -143,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_of_upstreams_shell_is_there() {
+    fn every_command_of_zkcli_is_there() {
         let upstream = "addWatch addauth close config connect create delete deleteall delquota get getAcl \
              getAllChildrenNumber getEphemerals history listquota ls printwatches quit reconfig redo removewatches \
              set setAcl setquota stat sync version whoami";
@@ -154,7 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_understood() {
+    fn help_has_options_for_one_command_only() {
+        assert!(help().contains("\nget                   shows data\n"), "{}", help());
+        assert!(help_with(find("get").unwrap()).contains("; -s with Stat, "));
+    }
+
+    #[test]
+    fn a_misspelt_command_gets_the_most_similar_name() {
         assert_eq!(nearest("getacl"), Some("getAcl"));
         assert_eq!(nearest("craete"), Some("create"));
         assert_eq!(nearest("frobnicate"), None);

@@ -1,20 +1,21 @@
-//! What a line asks for.
+//! The commands of the shell, and how a line becomes one.
 
-mod asked;
+pub(crate) mod forms;
+mod reader;
 
 use super::{
     acl_text::AclTextError,
     catalogue,
     options::{self, OptionError, Syntax},
     value_text::Form,
-    words::{NoText, Word},
+    words::{NotUtf8, Word},
 };
-use asked::Asked;
 use ostler_client::{Acl, AddWatchMode, CreateMode, WatcherType};
 use ostler_tree::quota::QuotaNumbers;
+use reader::CommandReader;
 use std::path::PathBuf;
 
-/// A command, understood.
+/// A command with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command {
     Ls { path: String, stat: bool, watch: bool, recursive: bool },
@@ -52,7 +53,8 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// What can be part of a transaction. `D` is how its data is known: named first, then read.
+/// A write that can be part of a transaction. `D` is the type of its data: first [`Data`], which names the source, then
+/// the bytes that were read from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Write<D> {
     Create(Create<D>),
@@ -66,13 +68,13 @@ pub(crate) struct Create<D> {
     pub(crate) path: String,
     pub(crate) data: Option<D>,
     pub(crate) mode: CreateMode,
-    /// By default everybody may do everything.
+    /// `None`: everybody may do everything.
     pub(crate) acl: Option<Vec<Acl>>,
     pub(crate) parents: bool,
 }
 
 impl<D> Write<D> {
-    /// The same with other data.
+    /// Replaces the data by what `read` makes of it.
     pub(crate) async fn with_data<T, E>(
         self,
         read: impl AsyncFnOnce(D) -> Result<T, E>,
@@ -94,27 +96,27 @@ impl<D> Write<D> {
     }
 }
 
-/// Data to write.
+/// The source of the data to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Data {
     Given(Vec<u8>),
-    /// In a file.
+    /// The content of a file.
     File(PathBuf),
-    /// From the program's input.
+    /// The program's standard input.
     Input,
 }
 
-/// Which znodes `find` shows.
+/// The conditions of `find`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Wanted {
-    /// The last part of the path is like this.
+    /// A pattern for the last part of the path.
     pub(crate) name: Option<String>,
-    /// More bytes of data than this.
+    /// A znode must have more bytes of data than this.
     pub(crate) larger: Option<i32>,
     pub(crate) ephemeral: bool,
 }
 
-/// Limits of a quota, by their options. None means all.
+/// Limits of a quota that `delquota` removes. If no field is set, all limits are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Limits {
     pub(crate) count: bool,
@@ -127,7 +129,7 @@ pub(crate) struct Limits {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reconfig {
     pub(crate) change: Change,
-    /// Only from the configuration of this version; -1 for any.
+    /// The version that the current configuration must have; -1 for any.
     pub(crate) version: i64,
     pub(crate) stat: bool,
 }
@@ -135,7 +137,7 @@ pub(crate) struct Reconfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     Members(String),
-    /// As in a dynamic configuration file.
+    /// A file in the format of a dynamic configuration file.
     MembersOf(PathBuf),
     Step {
         joining: Option<String>,
@@ -143,52 +145,58 @@ pub(crate) enum Change {
     },
 }
 
-/// What is held while a command of somebody else runs.
+/// The thing that is held while another program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum HoldKind {
     Lock,
     Leadership,
 }
 
-/// Why a line is no command.
+/// The reason why a line cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CommandError {
     #[error("Command not found {name}{}", hint(.nearest))]
     NotFound { name: String, nearest: Option<&'static str> },
-    #[error("{}: {option}; it is written: {} {}", .syntax.name, .syntax.name, .syntax.usage)]
+    #[error("{}: {option}; usage: {} {}", .syntax.name, .syntax.name, .syntax.usage)]
     Option { syntax: &'static Syntax, option: OptionError },
-    #[error("it is written: {} {}", .0.name, .0.usage)]
+    #[error("usage: {} {}", .0.name, .0.usage)]
     Usage(&'static Syntax),
-    #[error("{command}: {value:?} is no {what}")]
+    #[error("{command}: {value:?} is not a valid {what}")]
     Value { command: &'static str, value: String, what: &'static str },
     #[error("{command}: {problem}")]
     Conflict { command: &'static str, problem: &'static str },
     #[error(transparent)]
     Acl(#[from] AclTextError),
     #[error(transparent)]
-    NoText(#[from] NoText),
+    NotUtf8(#[from] NotUtf8),
 }
 
-/// What a line is.
+/// The action that a line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum Action {
     Command(Command),
-    /// Another line once more.
+    /// Repeat an earlier line.
     Redo {
         number: usize,
     },
-    /// Somebody else's command, run while something is held.
+    /// Run another program while a lock or a leadership is held.
     Hold {
-        what: Held,
+        kind: HoldKind,
         path: String,
         command: Vec<Word>,
     },
 }
 
-/// A line, and what is to be said about how it was written.
+impl From<Command> for Action {
+    fn from(command: Command) -> Action {
+        Action::Command(command)
+    }
+}
+
+/// A line that was read, with a note for the user if it has a form of old versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Understood {
-    pub(crate) line: Line,
+pub(crate) struct ParsedLine {
+    pub(crate) action: Action,
     pub(crate) outdated: Option<&'static str>,
 }
 
@@ -196,13 +204,13 @@ fn hint(nearest: &Option<&str>) -> String {
     nearest.map_or("; help lists all".into(), |nearest| format!("; did you mean {nearest}?"))
 }
 
-/// Understands a line's words: the first is the command's name.
-pub(crate) fn understand(name: &Word, rest: &[Word]) -> Result<Understood, CommandError> {
+/// Reads the words of a line: the command's name, and the rest.
+pub(crate) fn parse(name: &Word, rest: &[Word]) -> Result<ParsedLine, CommandError> {
     let name = String::try_from(name)?;
     let not_found = || CommandError::NotFound { name: name.clone(), nearest: catalogue::nearest(&name) };
     let syntax = catalogue::find(&name).ok_or_else(not_found)?;
-    let given = options::read(syntax, rest).map_err(|option| CommandError::Option { syntax, option })?;
-    Asked::new(syntax, given).understand()
+    let arguments = options::read(syntax, rest).map_err(|option| CommandError::Option { syntax, option })?;
+    CommandReader::new(syntax, arguments).read()
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the tab key adds: commands, and paths of znodes.
+//! Completion by the Tab key: commands, and paths of znodes.
 
 use super::{
     catalogue,
@@ -15,10 +15,10 @@ use rustyline::{
 use std::time::Duration;
 use tokio::{runtime::Handle, time::timeout};
 
-/// Whoever presses tab waits no longer than this.
+/// The longest time that Tab waits for a server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What can be completed at the end of a text.
+/// The part at the end of a text that can be completed.
 #[derive(Debug, PartialEq, Eq)]
 enum Completable<'a> {
     Command(&'a str),
@@ -45,7 +45,7 @@ fn is_help(word: &Unfinished<'_>) -> bool {
     matches!(&*word.before, [command] if command.bytes() == b"help")
 }
 
-/// Completes with what the servers have.
+/// Completes commands from the table, and paths from the servers.
 #[derive(Debug)]
 pub(crate) struct Completion {
     pub(crate) client: Option<Client>,
@@ -55,7 +55,7 @@ pub(crate) struct Completion {
 impl Completion {
     fn names(&self, parent: &str) -> Vec<String> {
         let Some(client) = &self.client else { return Vec::new() };
-        // What is refused, or comes too late, completes nothing.
+        // Without an answer in time nothing is completed.
         let read = self.runtime.block_on(async { timeout(PATIENCE, client.get_children(parent)).await });
         read.map_or_else(|_| Vec::new(), |names| names.unwrap_or_default())
     }
@@ -84,7 +84,7 @@ fn pair(display: &str, replacement: String) -> Pair {
     Pair { display: display.to_owned(), replacement }
 }
 
-/// A path as it can stand in the line; a quote that was opened stays open.
+/// A path as a word of the line. A quote that was opened stays open.
 fn in_line(word: &Unfinished<'_>, path: &str) -> String {
     if word.quote.is_some() { path.to_owned() } else { quoted(path) }
 }
@@ -98,7 +98,7 @@ impl Completer for Completion {
     }
 }
 
-/// Nothing is hinted at before tab is pressed.
+/// No hints before Tab is pressed.
 impl Hinter for Completion {
     type Hint = String;
 }

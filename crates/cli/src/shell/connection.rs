@@ -1,10 +1,10 @@
-//! A session with servers, and how to get one.
+//! A connection with its session, and the options to open one.
 
 use super::{error::ShellError, output::Teller, watches::Watches};
 use ostler_client::{Client, ClientBuilder};
 use std::time::Duration;
 
-/// How to connect, whichever servers.
+/// The options of connections, without the servers.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectOptions {
     pub(crate) session_timeout: Duration,
@@ -49,20 +49,20 @@ impl ConnectOptions {
     }
 }
 
-/// A session, and what belongs to it.
+/// A session, with its clients and watches.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// As they were named.
+    /// The servers as the user has named them.
     pub(crate) servers: String,
-    /// Paths are below the root that was named with the servers.
+    /// The client whose paths are below the root (chroot) that was named with the servers.
     pub(crate) client: Client,
-    /// Paths are the servers' own.
+    /// The client without a root.
     pub(crate) unrooted: Client,
     pub(crate) watches: Watches,
 }
 
 impl Connection {
-    /// Opens a session; within a time, or for commands to wait for.
+    /// Opens a session. With `wait` it fails if no server answers in time; otherwise the commands wait for a server.
     pub(crate) async fn open(
         servers: &str,
         options: &ConnectOptions,
@@ -78,7 +78,7 @@ impl Connection {
         Ok(Connection { servers: servers.to_owned(), client, unrooted, watches })
     }
 
-    /// Ends the session. What comes of that is no news.
+    /// Ends the session. The events of its end are not printed.
     pub(crate) async fn close(self) {
         self.watches.end().await;
         self.client.close().await;

@@ -1,15 +1,14 @@
-//! A tree, drawn line by line.
+//! Draws a tree line by line.
 
-/// Remembers which lines go on downwards.
+/// Knows which branches go on in the next lines.
 #[derive(Debug, Default)]
 pub(crate) struct Drawing {
-    /// For each level above: whether its last one is drawn.
+    /// For each level above: whether its last znode is drawn.
     ended: Vec<bool>,
 }
 
 impl Drawing {
-    /// The line of a znode that lies `depth` levels below the first and is the last of its siblings or not. They come
-    /// parents first.
+    /// The line of a znode that is `depth` levels below the first. Znodes come parents first.
     pub(crate) fn line(&mut self, depth: usize, last: bool, name: &str) -> String {
         let Some(level) = depth.checked_sub(1) else { return name.to_owned() };
         self.ended.truncate(level);

@@ -1,10 +1,10 @@
-//! What can go wrong with a command, in one sentence that says what to do.
+//! The errors of commands. Each is one sentence that says what to do.
 
 use super::{command::CommandError, words::QuoteError};
 use ostler_client::{Error, ErrorCode, paths};
 use std::{io, path::PathBuf};
 
-/// Why a command was not done, or not wholly.
+/// The reason why a command was not done, or only in part.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShellError {
     #[error(transparent)]
@@ -21,7 +21,7 @@ pub(crate) enum ShellError {
     Refused(String),
     #[error("{failed} of {all} znodes: {first}")]
     Partly { failed: usize, all: usize, first: Box<ShellError> },
-    /// The connection went, and by then something was written.
+    /// The connection was lost after some writes of the command were done.
     #[error("{cause}; by then it may have been done in part")]
     InPart { cause: Box<ShellError> },
     #[error("{}: {cause}", .path.display())]
@@ -34,14 +34,14 @@ pub(crate) enum ShellError {
     Program { program: String, cause: io::Error },
     #[error("the command has ended with {0}")]
     Ended(u8),
-    /// By a signal that ends this program, after the command that it has started; the code is for both.
+    /// A signal ends this program, after the program that it has started. The exit code is that of the other program.
     #[error("told to end")]
     Stopped(u8),
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Says what was being done when an operating system call failed.
+/// Adds to an error of the operating system what was being done.
 pub(crate) trait While<T> {
     fn during(self, what: &'static str) -> Result<T, ShellError>;
 }
@@ -52,21 +52,21 @@ impl<T> While<T> for io::Result<T> {
     }
 }
 
-/// How the program ends, for scripts.
+/// The exit codes, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
-    /// The server refuses it, or it cannot be done.
+    /// The server has refused a request, or something else failed.
     Failed,
-    /// It was not understood; nothing was sent.
+    /// The command is not valid, and nothing was sent.
     Usage,
-    /// There is no connection; nothing was done.
+    /// There was no connection, and nothing was done.
     NoConnection,
-    /// The connection was lost before the reply: it was done or not, or in part.
+    /// The connection was lost before the reply: the command may be done, or done in part.
     Unknown,
-    /// By Ctrl-C.
+    /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupted,
-    /// What the command has said that ran under a lock.
+    /// The exit code of the program that ran under a lock.
     Of(u8),
 }
 
@@ -93,7 +93,7 @@ impl ShellError {
             ShellError::Partly { first, .. } => first.exit(),
             ShellError::InPart { .. } => Exit::Unknown,
             ShellError::Ended(code) | ShellError::Stopped(code) => Exit::Of(*code),
-            // As shells say it: there is no such program, or it is none.
+            // As in other shells: 127 if there is no such program, 126 if it cannot be run.
             ShellError::Program { cause, .. } if cause.kind() == io::ErrorKind::NotFound => Exit::Of(127),
             ShellError::Program { .. } => Exit::Of(126),
             ShellError::Interrupted => Exit::Interrupted,
@@ -101,7 +101,7 @@ impl ShellError {
         }
     }
 
-    /// What it means of a command that has written `writes` times before.
+    /// The error of a command that has sent `writes` writes with success before.
     pub(crate) fn after(self, writes: u64) -> ShellError {
         match self.exit() {
             Exit::NoConnection | Exit::Unknown if writes > 0 => ShellError::InPart { cause: Box::new(self) },
@@ -109,12 +109,12 @@ impl ShellError {
         }
     }
 
-    /// Whoever reads the output has gone.
+    /// Whether the reader of the output is gone.
     pub(crate) fn is_broken_pipe(&self) -> bool {
         matches!(self, ShellError::Output(cause) if cause.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// Nothing is to be said when the program ends with it: nobody listens, or somebody else has spoken.
+    /// Whether the program ends without a message: the reader is gone, or another program has printed the error.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_broken_pipe() || matches!(self, ShellError::Ended(_))
     }
@@ -142,7 +142,7 @@ fn exit_of(error: &Error) -> Exit {
     }
 }
 
-/// Begins as upstream's shell does, and goes on with what to do.
+/// A sentence that begins as in zkCli.sh, and says what to do.
 pub(crate) fn sentence(error: &Error) -> String {
     match error {
         Error::Server { code, operation, path } => refusal(*code, operation, path),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_begin_as_upstreams_and_say_what_to_do() {
+    fn refusals_begin_as_in_zkcli_and_say_what_to_do() {
         let said = |code, operation| server(code, operation).to_string();
         assert_eq!(said(ErrorCode::NoNode, "getData"), "Node does not exist: /a/b");
         assert_eq!(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn exits_tell_what_scripts_must_know() {
+    fn exit_codes_distinguish_refused_invalid_unsent_and_unknown() {
         let lost = Error::ConnectionLoss { operation: "create", path: "/a".into() };
         let unsent = Error::NotConnected { operation: "create", path: "/a".into() };
         assert_eq!(server(ErrorCode::NoNode, "getData").exit().code(), 1);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_begun_is_not_said_to_be_undone() {
+    fn an_unsent_request_after_writes_gives_an_unknown_outcome() {
         let unsent = || ShellError::from(Error::NotConnected { operation: "delete", path: "/a".into() });
         assert_eq!(unsent().after(0).exit().code(), 3);
         let begun = unsent().after(1);

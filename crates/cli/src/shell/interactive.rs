@@ -1,8 +1,8 @@
-//! At a terminal: a prompt, lines that can be edited, completed and found again.
+//! The shell at a terminal: a prompt, editing, completion and history.
 
 use super::{
     announcement::prompt_state,
-    answer::Look,
+    answer::OutputStyle,
     completion::Completion,
     connection::ConnectOptions,
     error::{Exit, ShellError, While},
@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 /// How long the first prompt waits for a session.
 const FIRST_WAIT: Duration = Duration::from_secs(3);
 const HISTORY_MAX: usize = 2000;
-/// What names the file of lines that were typed before, in place of the usual one.
+/// The variable that names another file for the history.
 const HISTORY_FILE: &str = "OSTLER_HISTORY";
 
 type Lines = Editor<Completion, FileHistory>;
@@ -27,18 +27,18 @@ type Lines = Editor<Completion, FileHistory>;
 pub(crate) fn run(
     servers: &str,
     options: ConnectOptions,
-    look: Look,
+    style: OutputStyle,
     runtime: &Runtime,
 ) -> Result<Exit, ShellError> {
     let mut lines = editor(runtime).map_err(terminal)?;
     let history = history_file();
     if let Some(file) = &history {
-        // None is there the first time.
+        // The first time there is no file.
         let _ = lines.load_history(file);
     }
     let printer = lines.create_external_printer().map_err(terminal)?;
-    let teller = Teller::new(look).above_prompt(Box::new(printer));
-    let mut shell = ShellSession::new(servers, options, Output::new(look), teller).input_is(Input::Keyboard);
+    let teller = Teller::new(style).above_prompt(Box::new(printer));
+    let mut shell = ShellSession::new(servers, options, Output::new(style), teller).input_is(Input::Keyboard);
     let mut signals = {
         let _entered = runtime.enter();
         Signals::interrupts().during("cannot listen for signals")?
@@ -86,7 +86,7 @@ fn terminal(error: ReadlineError) -> ShellError {
     ShellError::Refused(format!("cannot use the terminal: {error}"))
 }
 
-/// Opens a session; if no server answers, the prompt comes all the same.
+/// Opens a session. If no server answers in time, the prompt comes without a connection.
 async fn begin(shell: &mut ShellSession) -> Result<(), ShellError> {
     shell.connect(None, false).await?;
     let Some(connection) = shell.connection() else { return Ok(()) };
@@ -96,7 +96,7 @@ async fn begin(shell: &mut ShellSession) -> Result<(), ShellError> {
     shell.seen().await
 }
 
-/// What was pasted can be several lines. If they end the program, how.
+/// Carries out a typed line, or several pasted lines. Returns the exit code if the program is to end.
 async fn all(shell: &mut ShellSession, lines: &str, signals: &mut Signals) -> Option<Exit> {
     for line in lines.lines() {
         match shell.line(line, signals).await {
@@ -113,7 +113,7 @@ async fn all(shell: &mut ShellSession, lines: &str, signals: &mut Signals) -> Op
     None
 }
 
-/// As upstream's, with what waits for its commit.
+/// The prompt of zkCli.sh, with the number of writes that wait for `commit`.
 fn prompt(shell: &ShellSession) -> String {
     let (servers, state) = match shell.connection() {
         Some(connection) => (&*connection.servers, connection.client.state().state),
@@ -123,13 +123,13 @@ fn prompt(shell: &ShellSession) -> String {
     format!("[zk: {servers}({}) {}{writes}] ", prompt_state(state), shell.next_number())
 }
 
-/// Lines with secrets are not kept.
+/// Adds a line to the history, unless it has a secret.
 fn remember(lines: &mut Lines, file: Option<&PathBuf>, line: &str) {
     let secret = line.lines().any(|line| line.trim_start().starts_with("addauth"));
     if secret || line.trim().is_empty() {
         return;
     }
-    // A history that cannot be written is no reason to refuse the line.
+    // A line is carried out even if the history cannot be written.
     let added = lines.add_history_entry(line).is_ok_and(|added| added);
     if let (true, Some(file)) = (added, file) {
         let _ = lines.append_history(file);

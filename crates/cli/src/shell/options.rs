@@ -1,29 +1,39 @@
-//! The options of a command, as ZooKeeper's shell takes them: anywhere among its words, one dash, several letters
-//! together, values apart or attached.
+//! Reads the options of a command as zkCli.sh does: anywhere among the words, with one dash, several letters together,
+//! values as the next word or attached.
 
-use super::words::Word;
+use super::{command::forms::ReadCommand, words::Word};
 use std::collections::BTreeMap;
 
-/// How a command is written.
-#[derive(Debug, PartialEq, Eq)]
+/// An entry of the table of commands.
+#[derive(Debug)]
 pub(crate) struct Syntax {
     pub(crate) name: &'static str,
-    /// What follows the name.
+    /// The words after the name, as the help shows them.
     pub(crate) usage: &'static str,
-    /// What it does.
+    /// The effect of the command, in one line.
     pub(crate) summary: &'static str,
     /// Options without a value.
     pub(crate) flags: &'static [&'static str],
     /// Options with a value.
     pub(crate) values: &'static [&'static str],
-    /// The first word that is no option ends the options: what follows is somebody else's command.
+    /// Whether the operands end with the command line of another program. Then options end at the first operand.
     pub(crate) others_command: bool,
+    /// Makes the command of its words.
+    pub(crate) read: ReadCommand,
 }
 
-/// Why a command's options cannot be read.
+impl PartialEq for Syntax {
+    fn eq(&self, other: &Syntax) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Syntax {}
+
+/// The reason why a command's options cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OptionError {
-    #[error("-{0} is no option of it (quote data that begins with a dash)")]
+    #[error("it has no option -{0} (quote data that begins with a dash)")]
     Unknown(String),
     #[error("-{0} needs a value")]
     NoValue(&'static str),
@@ -31,53 +41,53 @@ pub(crate) enum OptionError {
     Value(&'static str),
 }
 
-/// A command's words, sorted.
+/// The words after a command's name, separated into options and operands.
 #[derive(Debug, Default)]
-pub(crate) struct Given<'w> {
+pub(crate) struct Arguments<'w> {
     options: BTreeMap<&'static str, Vec<Word>>,
     pub(crate) operands: Vec<&'w Word>,
 }
 
-impl Given<'_> {
+impl Arguments<'_> {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.options.contains_key(name)
     }
 
-    /// The values of an option, which may stand there several times.
+    /// All values of an option that is given several times.
     pub(crate) fn all(&self, name: &str) -> &[Word] {
         self.options.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The value that counts: the last.
+    /// The last value of an option: it counts.
     pub(crate) fn value(&self, name: &str) -> Option<&Word> {
         self.all(name).last()
     }
 }
 
-/// Sorts the words after a command's name.
-pub(crate) fn read<'w>(syntax: &Syntax, words: &'w [Word]) -> Result<Given<'w>, OptionError> {
-    let mut given = Given::default();
+/// Separates the words after a command's name into options and operands.
+pub(crate) fn read<'w>(syntax: &Syntax, words: &'w [Word]) -> Result<Arguments<'w>, OptionError> {
+    let mut arguments = Arguments::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if word.ends_options() {
-            given.operands.extend(words);
+            arguments.operands.extend(words);
             break;
         }
         match word.option() {
-            Some(text) if !is_negative_number(text) => option(syntax, text, &mut words, &mut given)?,
+            Some(text) if !is_negative_number(text) => option(syntax, text, &mut words, &mut arguments)?,
             _ => {
-                given.operands.push(word);
+                arguments.operands.push(word);
                 if syntax.others_command {
-                    given.operands.extend(words.skip_while(|word| word.ends_options()));
+                    arguments.operands.extend(words.skip_while(|word| word.ends_options()));
                     break;
                 }
             }
         }
     }
-    Ok(given)
+    Ok(arguments)
 }
 
-/// Without its dash.
+/// Whether an option's text, without the dash, is a number.
 fn is_negative_number(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit()) && text.parse::<f64>().is_ok()
 }
@@ -86,14 +96,14 @@ fn option<'w>(
     syntax: &Syntax,
     text: &str,
     words: &mut impl Iterator<Item = &'w Word>,
-    given: &mut Given<'_>,
+    arguments: &mut Arguments<'_>,
 ) -> Result<(), OptionError> {
     let (name, attached) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
     };
     if let Some(flag) = find(syntax.flags, name) {
-        given.options.entry(flag).or_default();
+        arguments.options.entry(flag).or_default();
         return if attached.is_some() { Err(OptionError::Value(flag)) } else { Ok(()) };
     }
     if let Some(option) = find(syntax.values, name) {
@@ -101,10 +111,10 @@ fn option<'w>(
             Some(value) => Word::plain(value),
             None => words.next().cloned().ok_or(OptionError::NoValue(option))?,
         };
-        given.options.entry(option).or_default().push(value);
+        arguments.options.entry(option).or_default().push(value);
         return Ok(());
     }
-    letters(syntax, text, words, given)
+    letters(syntax, text, words, arguments)
 }
 
 /// `-se` is `-s -e`, and `-v3` is `-v 3`.
@@ -112,7 +122,7 @@ fn letters<'w>(
     syntax: &Syntax,
     text: &str,
     words: &mut impl Iterator<Item = &'w Word>,
-    given: &mut Given<'_>,
+    arguments: &mut Arguments<'_>,
 ) -> Result<(), OptionError> {
     let unknown = || OptionError::Unknown(text.to_owned());
     let mut read = Vec::new();
@@ -130,7 +140,7 @@ fn letters<'w>(
         }
     }
     for (name, value) in read {
-        given.options.entry(name).or_default().extend(value);
+        arguments.options.entry(name).or_default().extend(value);
     }
     Ok(())
 }
@@ -141,7 +151,10 @@ fn find(names: &'static [&'static str], name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::words::split, *};
+    use super::{
+        super::{command::forms, words::split},
+        *,
+    };
 
     const SYNTAX: Syntax = Syntax {
         name: "x",
@@ -150,6 +163,7 @@ mod tests {
         flags: &["s", "e", "raw"],
         values: &["v", "file"],
         others_command: false,
+        read: forms::quit,
     };
 
     fn check(line: &str, expected: &str) {
@@ -160,12 +174,12 @@ mod tests {
         let words = split(line).unwrap();
         let shown = match read(syntax, &words) {
             Err(error) => error.to_string(),
-            Ok(given) => {
+            Ok(arguments) => {
                 let text = |word: &Word| word.text().unwrap().to_owned();
-                let options = given.options.iter().map(|(name, values)| {
+                let options = arguments.options.iter().map(|(name, values)| {
                     format!("{name}={}", values.iter().map(text).collect::<Vec<_>>().join("+"))
                 });
-                let operands = given.operands.iter().map(|word| text(word));
+                let operands = arguments.operands.iter().map(|word| text(word));
                 options.chain(operands).collect::<Vec<_>>().join(" ")
             }
         };
@@ -173,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_anywhere() {
+    fn options_may_be_before_and_after_operands() {
         check("-s /a", "s= /a");
         check("/a data -s -v 3", "s= v=3 /a data");
         check("-se /a", "e= s= /a");
@@ -193,16 +207,16 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
-        check("-x /a", "-x is no option of it (quote data that begins with a dash)");
-        check("-sx /a", "-sx is no option of it (quote data that begins with a dash)");
+    fn an_option_that_does_not_exist_or_lacks_its_value_is_refused() {
+        check("-x /a", "it has no option -x (quote data that begins with a dash)");
+        check("-sx /a", "it has no option -sx (quote data that begins with a dash)");
         check("/a -v", "-v needs a value");
         check("/a -sv", "-v needs a value");
         check("-s=1", "-s takes no value");
     }
 
     #[test]
-    fn somebody_elses_options_are_left_alone() {
+    fn options_of_another_program_are_not_read() {
         let syntax = Syntax { others_command: true, ..SYNTAX };
         check_with(&syntax, "-s /a -- sh -c true", "s= /a sh -c true");
         check_with(&syntax, "/a sh -c 'echo -s' -- b", "/a sh -c echo -s -- b");

@@ -1,8 +1,8 @@
-//! Where answers and announcements go.
+//! Prints answers and announcements.
 
 use super::{
     announcement::Announcement,
-    answer::{Answer, Look},
+    answer::{Answer, OutputStyle},
     error::ShellError,
     stat_text::Context,
 };
@@ -17,21 +17,21 @@ use std::{
     },
 };
 
-/// The program's output, for one command after the other.
+/// The standard output, for the answers of commands.
 #[derive(Debug)]
 pub(crate) struct Output {
-    pub(crate) look: Look,
+    pub(crate) style: OutputStyle,
     out: BufWriter<Stdout>,
 }
 
 impl Output {
-    pub(crate) fn new(look: Look) -> Output {
-        Output { look, out: BufWriter::new(io::stdout()) }
+    pub(crate) fn new(style: OutputStyle) -> Output {
+        Output { style, out: BufWriter::new(io::stdout()) }
     }
 
-    /// Writes an answer; it may be seen only after [`Output::flush`].
+    /// Writes an answer. [`Output::flush`] makes it visible.
     pub(crate) fn answer(&mut self, answer: &Answer, context: Context) -> Result<(), ShellError> {
-        self.out.write_all(&answer.shown(self.look, context)).map_err(ShellError::Output)
+        self.out.write_all(&answer.shown(self.style, context)).map_err(ShellError::Output)
     }
 
     pub(crate) fn flush(&mut self) -> Result<(), ShellError> {
@@ -39,16 +39,16 @@ impl Output {
     }
 }
 
-/// A sentence beside the answers, for whoever looks on.
+/// Prints a sentence for the user on the error output, beside the answers.
 pub(crate) fn note(text: &str) {
-    // Whoever read this may be gone.
+    // The reader may be gone.
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Tells what happens, at any time: above the prompt while a line is being written.
+/// Prints announcements at any time; at a prompt, above the line that is being typed.
 #[derive(Clone)]
 pub(crate) struct Teller {
-    look: Look,
+    style: OutputStyle,
     changes_wanted: Arc<AtomicBool>,
     states_wanted: bool,
     above_prompt: Option<Arc<Mutex<Box<dyn ExternalPrinter + Send>>>>,
@@ -56,18 +56,18 @@ pub(crate) struct Teller {
 
 impl fmt::Debug for Teller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Teller").field("look", &self.look).finish_non_exhaustive()
+        f.debug_struct("Teller").field("style", &self.style).finish_non_exhaustive()
     }
 }
 
 impl Teller {
-    /// Tells on the output, and only of changes.
-    pub(crate) fn new(look: Look) -> Teller {
+    /// Prints watch events on the standard output, and no states of the connection.
+    pub(crate) fn new(style: OutputStyle) -> Teller {
         let changes_wanted = Arc::new(AtomicBool::new(true));
-        Teller { look, changes_wanted, states_wanted: false, above_prompt: None }
+        Teller { style, changes_wanted, states_wanted: false, above_prompt: None }
     }
 
-    /// Tells above a prompt, and of the connection's states as well.
+    /// Prints above the prompt, states of the connection too.
     pub(crate) fn above_prompt(self, printer: Box<dyn ExternalPrinter + Send>) -> Teller {
         Teller { states_wanted: true, above_prompt: Some(Arc::new(Mutex::new(printer))), ..self }
     }
@@ -82,7 +82,7 @@ impl Teller {
 
     pub(crate) fn tell(&self, announcement: &Announcement) {
         let wanted = match announcement {
-            // The prompt says so.
+            // The prompt shows this state.
             Announcement::State { state: ConnectionState::Connecting, .. } => false,
             Announcement::State { .. } => self.states_wanted,
             _ => self.changes_wanted(),
@@ -90,10 +90,10 @@ impl Teller {
         if !wanted {
             return;
         }
-        let text = announcement.shown(self.look);
+        let text = announcement.shown(self.style);
         let Some(printer) = &self.above_prompt else {
             let mut out = io::stdout().lock();
-            // The next answer finds out that nobody reads.
+            // If the reader is gone, the next answer reports it.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
             return;
         };

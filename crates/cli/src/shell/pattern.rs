@@ -1,4 +1,4 @@
-//! Names with `*` and `?` in them.
+//! Patterns for names, with `*` and `?`.
 
 use super::command::Wanted;
 use ostler_client::{Stat, paths};
@@ -10,11 +10,11 @@ pub(crate) fn is_wanted(wanted: &Wanted, path: &str, stat: &Stat) -> bool {
         && (!wanted.ephemeral || stat.ephemeral_owner != 0)
 }
 
-/// `*` stands for any letters, `?` for one. Takes a time of at most the product of both lengths.
+/// Whether a name matches. `*` stands for any letters, `?` for one. The time is at most the product of both lengths.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut at, mut from) = (0, 0);
-    // Where the last star was, and how much of the name it has taken.
+    // The position of the last star, and of the name after the letters that it stands for.
     let mut star = None;
     while from < name.len() {
         match pattern.get(at) {
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_and_question_marks() {
+    fn stars_and_question_marks_match() {
         for (pattern, name, expected) in [
             ("", "", true),
             ("a", "a", true),

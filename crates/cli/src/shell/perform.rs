@@ -1,4 +1,4 @@
-//! Commands, done.
+//! Carries out commands.
 
 mod hold;
 mod membership;
@@ -16,11 +16,11 @@ use super::{
     session::{Flow, ShellSession},
 };
 
-/// As many as upstream shows.
+/// The number of lines that `history` shows, as in zkCli.sh.
 const HISTORY_SHOWN: usize = 11;
 
 impl ShellSession {
-    /// Does a command, and answers.
+    /// Carries out a command, and prints its answer.
     pub(crate) async fn perform(&mut self, command: Command) -> Result<Flow, ShellError> {
         match command {
             Command::Ls { path, stat, watch, recursive: false } => self.ls(path, stat, watch).await?,

@@ -1,15 +1,15 @@
-//! Limits as the znodes below /zookeeper/quota hold them, and what new limits ask for.
+//! The text of limits in the znodes below /zookeeper/quota, and changes of it.
 
 use super::command::Limits;
 use ostler_tree::quota::QuotaNumbers;
 
-/// As upstream's shell writes it: servers of all versions can read this.
+/// The text as zkCli.sh writes it. Servers of all versions can read it.
 pub(crate) fn limits_text(limits: QuotaNumbers) -> String {
     let QuotaNumbers { count, bytes, count_hard, bytes_hard } = limits;
     format!("count={count},bytes={bytes}=;byteHardLimit={bytes_hard};countHardLimit={count_hard}")
 }
 
-/// `old`, with those of `new` that are set.
+/// `old`, with the limits of `new` that are set.
 pub(crate) fn with(old: QuotaNumbers, new: QuotaNumbers) -> QuotaNumbers {
     let pick = |old, new| if new >= 0 { new } else { old };
     QuotaNumbers {
@@ -20,7 +20,7 @@ pub(crate) fn with(old: QuotaNumbers, new: QuotaNumbers) -> QuotaNumbers {
     }
 }
 
-/// Without some.
+/// The limits without those of `which`.
 pub(crate) fn without(old: QuotaNumbers, which: Limits) -> QuotaNumbers {
     let pick = |old, gone| if gone { -1 } else { old };
     QuotaNumbers {
@@ -31,7 +31,7 @@ pub(crate) fn without(old: QuotaNumbers, which: Limits) -> QuotaNumbers {
     }
 }
 
-/// What lies above limits from the start.
+/// Warnings about limits below the usage.
 pub(crate) fn exceeded(limits: QuotaNumbers, usage: QuotaNumbers) -> Vec<String> {
     let below = |limit: i64, used| limit >= 0 && limit < used;
     let mut said = Vec::new();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_written_changed_and_forgotten() {
+    fn limits_are_written_changed_and_removed() {
         let old = QuotaNumbers { count: 4, ..QuotaNumbers::UNSET };
         let new = with(old, QuotaNumbers { bytes_hard: 10, ..QuotaNumbers::UNSET });
         assert_eq!(limits_text(new), "count=4,bytes=-1=;byteHardLimit=10;countHardLimit=-1");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_below_the_usage_are_told() {
+    fn limits_below_the_usage_give_warnings() {
         let usage = QuotaNumbers { count: 5, bytes: 5, ..QuotaNumbers::UNSET };
         let limits = QuotaNumbers { count: 5, count_hard: 4, bytes: 6, ..QuotaNumbers::UNSET };
         let said = exceeded(limits, usage);

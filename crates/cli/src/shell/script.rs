@@ -1,4 +1,4 @@
-//! Commands without a terminal: one from the program's arguments, or many from its input.
+//! The shell without a terminal: one command from the arguments, or many from the standard input.
 
 use super::{
     error::{Exit, ShellError, While},
@@ -13,11 +13,11 @@ use std::{
 };
 use tokio::{runtime::Runtime, sync::mpsc};
 
-/// More than any request can hold.
+/// More bytes than any request can have.
 const LINE_MAX: u64 = 64 << 20;
 const INPUT: &str = "cannot read the input";
 
-/// Does one command.
+/// Carries out one command.
 pub(crate) fn once(mut shell: ShellSession, words: &[Word], runtime: &Runtime) -> Result<Exit, ShellError> {
     runtime.block_on(async {
         let mut signals = Signals::all().during("cannot listen for signals")?;
@@ -30,8 +30,8 @@ pub(crate) fn once(mut shell: ShellSession, words: &[Word], runtime: &Runtime) -
     })
 }
 
-/// Does what the input's lines ask for. By default it goes on after one that fails; the first failure is
-/// what the program ends with.
+/// Carries out the lines of the input. By default the next line follows a failed one, too. The first failure decides
+/// the exit code.
 pub(crate) fn from_input(
     mut shell: ShellSession,
     stop_at_failure: bool,
@@ -83,7 +83,7 @@ async fn lines(
     Ok(exit)
 }
 
-/// The input's lines, read by a thread of their own: whoever waits for one can be interrupted.
+/// The lines of the input. A thread of its own reads them, so that waiting for a line can be interrupted.
 fn input() -> Result<mpsc::Receiver<Result<String, ShellError>>, ShellError> {
     let (to, lines) = mpsc::channel(1);
     let read = move || {

@@ -1,8 +1,8 @@
-//! What lasts from command to command.
+//! The state of the shell between commands: connection, transaction, history.
 
 use super::{
     answer::Answer,
-    command::{Line, Understood, Write, understand},
+    command::{Action, ParsedLine, Write, parse},
     connection::{ConnectOptions, Connection},
     error::ShellError,
     output::{Output, Teller, note},
@@ -13,35 +13,35 @@ use super::{
 use ostler_client::Client;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What changes something, in ZooKeeper's words.
+/// The operations that change something, by their names in the client's metrics.
 const WRITES: [&str; 9] =
     ["create", "create2", "createContainer", "createTTL", "delete", "setData", "setACL", "multi", "reconfig"];
 
-/// Whether more commands are to come.
+/// Whether the shell goes on after a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Goes,
     Ends,
 }
 
-/// What the program's input is for.
+/// The use of the program's standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// Whatever a command needs.
+    /// Commands may read data from it.
     Free,
-    /// The commands come from it, as lines.
+    /// Its lines are commands.
     Commands,
-    /// The commands are typed there.
+    /// Commands are typed at a terminal.
     Keyboard,
 }
 
-/// Where commands are done: a connection, a transaction that was begun, a history.
+/// The state of the shell between commands.
 #[derive(Debug)]
 pub(crate) struct ShellSession {
     pub(super) options: ConnectOptions,
     pub(super) servers: String,
     pub(super) connection: Option<Connection>,
-    /// The writes of a transaction that was begun.
+    /// The writes of a transaction that was begun and not yet committed.
     pub(super) transaction: Option<Vec<Write<Vec<u8>>>>,
     pub(super) history: Vec<String>,
     pub(super) teller: Teller,
@@ -68,12 +68,12 @@ impl ShellSession {
         }
     }
 
-    /// Commands come from the program's input.
+    /// Sets the use of the standard input.
     pub(crate) fn input_is(self, input: Input) -> ShellSession {
         ShellSession { input, ..self }
     }
 
-    /// Opens a session, in place of one that there is.
+    /// Opens a session, and ends the one before.
     pub(crate) async fn connect(&mut self, servers: Option<&str>, wait: bool) -> Result<(), ShellError> {
         self.close().await;
         if let Some(servers) = servers {
@@ -94,7 +94,7 @@ impl ShellSession {
         self.connection.as_ref()
     }
 
-    /// How many writes wait for their commit.
+    /// The number of writes that wait for `commit`, if a transaction was begun.
     pub(crate) fn writes_waiting(&self) -> Option<usize> {
         self.transaction.as_ref().map(Vec::len)
     }
@@ -117,7 +117,7 @@ impl ShellSession {
         self.output.answer(answer, Context { now_ms: now_ms(), own_session })
     }
 
-    /// Does what a line asks for, and remembers it.
+    /// Carries out a line, and adds it to the history.
     pub(crate) async fn line(&mut self, line: &str, signals: &mut Signals) -> Result<Flow, ShellError> {
         let done = self.counted(line, signals).await;
         self.seen().await?;
@@ -129,40 +129,40 @@ impl ShellSession {
         if words.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(Flow::Goes);
         }
-        // Whatever comes of it: by these numbers the prompt and redo count, as upstream's do.
+        // Failed lines are counted, too: the prompt and redo use these numbers, as in zkCli.sh.
         let number = self.history.len();
         self.history.push(line.trim().to_owned());
         let words = words?;
         let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
-        match understand(name, rest)? {
-            Understood { line: Line::Redo { number: wanted }, .. } if wanted < number => {
+        match parse(name, rest)? {
+            ParsedLine { action: Action::Redo { number: wanted }, .. } if wanted < number => {
                 let earlier = self.history[wanted].clone();
                 self.history[number].clone_from(&earlier);
                 self.words(&words::split(&earlier)?, signals).await
             }
-            Understood { line: Line::Redo { number: wanted }, .. } => Err(ShellError::Refused(format!(
+            ParsedLine { action: Action::Redo { number: wanted }, .. } => Err(ShellError::Refused(format!(
                 "no command before this one has the number {wanted}; history shows them"
             ))),
-            understood => self.understood(understood, signals).await,
+            parsed => self.act(parsed, signals).await,
         }
     }
 
-    /// Does what words ask for. Without words there is nothing to do.
+    /// Carries out the command of these words, if there are any.
     pub(crate) async fn words(&mut self, words: &[Word], signals: &mut Signals) -> Result<Flow, ShellError> {
         let Some((name, rest)) = words.split_first() else { return Ok(Flow::Goes) };
-        self.understood(understand(name, rest)?, signals).await
+        self.act(parse(name, rest)?, signals).await
     }
 
-    async fn understood(
+    async fn act(
         &mut self,
-        Understood { line, outdated }: Understood,
+        ParsedLine { action, outdated }: ParsedLine,
         signals: &mut Signals,
     ) -> Result<Flow, ShellError> {
         if let Some(outdated) = outdated {
             note(outdated);
         }
-        match line {
-            Line::Command(command) => {
+        match action {
+            Action::Command(command) => {
                 let client = self.connection.as_ref().map(|connection| connection.client.clone());
                 let before = client.as_ref().map_or(0, writes_answered);
                 let done = tokio::select! {
@@ -171,25 +171,25 @@ impl ShellSession {
                 };
                 done.map_err(|error| error.after(client.as_ref().map_or(0, writes_answered) - before))
             }
-            Line::Hold { what, path, command } => self.hold(what, &path, &command, signals).await,
-            // Of a line that was typed, what it repeats came here.
-            Line::Redo { .. } => {
+            Action::Hold { kind, path, command } => self.hold(kind, &path, &command, signals).await,
+            // `counted` has replaced a `redo` by the line that it repeats; here that line is a `redo`.
+            Action::Redo { .. } => {
                 Err(ShellError::Refused("redo repeats an earlier line, and not another redo".into()))
             }
         }
     }
 
-    /// Lets everything be seen that has come so far: changes before the answer that may show them.
+    /// Prints everything that has come so far: watch events before the answer that may show their changes.
     pub(crate) async fn seen(&mut self) -> Result<(), ShellError> {
         if let Some(connection) = &self.connection {
-            connection.watches.told().await;
+            connection.watches.printed().await;
         }
         self.output.flush()
     }
 }
 
-/// How many requests that change something a client has had an answer to that was no error. A transaction that was not
-/// done counts as well: its errors are told one by one.
+/// The number of write requests that were answered without an error. A transaction that was not done counts, too: its
+/// errors are in the body of the answer.
 fn writes_answered(client: &Client) -> u64 {
     let operations = client.metrics().operations;
     let counts = WRITES.iter().filter_map(|name| operations.get(name));

@@ -1,4 +1,4 @@
-//! Ctrl-C, and being told to end.
+//! Signals: Ctrl-C, SIGTERM and SIGHUP.
 
 use rustix::{process::getpgrp, termios::tcgetpgrp};
 use std::{
@@ -14,29 +14,31 @@ use tokio::{
 
 /// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum StopSignal {
     Interrupt,
     Terminate,
     HangUp,
 }
 
-impl Told {
-    /// As it is passed on.
+impl StopSignal {
+    /// The signal to pass on to another program.
     pub(crate) fn signal(self) -> rustix::process::Signal {
         match self {
-            Told::Interrupt => rustix::process::Signal::INT,
-            Told::Terminate => rustix::process::Signal::TERM,
-            Told::HangUp => rustix::process::Signal::HUP,
+            StopSignal::Interrupt => rustix::process::Signal::INT,
+            StopSignal::Terminate => rustix::process::Signal::TERM,
+            StopSignal::HangUp => rustix::process::Signal::HUP,
         }
     }
 
-    /// It was Ctrl-C at our terminal, as far as can be known: then the terminal has told the command, too.
+    /// Whether this is, as far as can be known, a Ctrl-C at this program's terminal. Then the terminal has sent it to
+    /// the
+    /// running command, too.
     pub(crate) fn by_terminal(self) -> bool {
-        self == Told::Interrupt && is_in_foreground()
+        self == StopSignal::Interrupt && is_in_foreground()
     }
 }
 
-/// Signals that end a command instead of the program.
+/// Signals that end a command and not the program.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: Listener,
@@ -47,9 +49,9 @@ pub(crate) struct Signals {
 #[derive(Debug)]
 enum Ends {
     Listened(EndListeners),
-    /// They keep their meaning at a prompt: nobody could wait for them there.
+    /// They end the program, as at a prompt, where nothing waits for them.
     EndTheProgram,
-    /// The same, once somebody has listened to them: the operating system does not take that back by itself.
+    /// They end the program by this task: once a program listens for a signal, its default effect does not come back.
     ByHand(JoinHandle<()>),
 }
 
@@ -59,7 +61,7 @@ struct EndListeners {
     hang_up: Listener,
 }
 
-/// Of a signal that whoever started the program wants ignored, as nohup does, nothing is heard.
+/// Listens for one signal. A signal that was ignored when the program started, as with nohup, stays ignored.
 #[derive(Debug)]
 struct Listener(Option<Signal>);
 
@@ -84,10 +86,10 @@ impl EndListeners {
         })
     }
 
-    async fn told(&mut self) -> Told {
+    async fn told(&mut self) -> StopSignal {
         tokio::select! {
-            () = self.terminate.told() => Told::Terminate,
-            () = self.hang_up.told() => Told::HangUp,
+            () = self.terminate.told() => StopSignal::Terminate,
+            () = self.hang_up.told() => StopSignal::HangUp,
         }
     }
 }
@@ -104,8 +106,8 @@ impl Signals {
         Ok(Signals { ends, ..Signals::interrupts()? })
     }
 
-    /// Listens for SIGTERM and SIGHUP as well; whether that is new. While a command of somebody else runs nothing may
-    /// end the program alone.
+    /// Listens for SIGTERM and SIGHUP, too. Returns whether that is new. While another program runs under a lock, no
+    /// signal may end this program alone.
     pub(crate) fn take_ends(&mut self) -> io::Result<bool> {
         if let Ends::Listened(_) = self.ends {
             return Ok(false);
@@ -117,7 +119,7 @@ impl Signals {
         Ok(true)
     }
 
-    /// SIGTERM and SIGHUP mean again what they meant before [`take_ends`](Signals::take_ends).
+    /// SIGTERM and SIGHUP have again the effect that they had before [`take_ends`](Signals::take_ends).
     pub(crate) fn leave_ends(&mut self) {
         if let Ends::Listened(mut listeners) = std::mem::replace(&mut self.ends, Ends::EndTheProgram) {
             self.ends = Ends::ByHand(tokio::spawn(async move {
@@ -127,8 +129,9 @@ impl Signals {
         }
     }
 
-    /// A Ctrl-C of before was for what ran then: a command that has the terminal gets it, too, and may have ended by it
-    /// before anybody looked here.
+    /// Forgets each Ctrl-C that came before: it was for the command that ran then. That command got it from the
+    /// terminal,
+    /// too, and may have ended before this program noticed the signal.
     pub(crate) fn forget_interrupts(&mut self) {
         let mut at_once = Context::from_waker(Waker::noop());
         if let Some(signal) = &mut self.interrupt.0 {
@@ -136,8 +139,8 @@ impl Signals {
         }
     }
 
-    /// Waits for the next.
-    pub(crate) async fn next(&mut self) -> Told {
+    /// Waits for the next signal.
+    pub(crate) async fn next(&mut self) -> StopSignal {
         let Signals { interrupt, ends } = self;
         let ended = async {
             match ends {
@@ -146,13 +149,13 @@ impl Signals {
             }
         };
         tokio::select! {
-            () = interrupt.told() => Told::Interrupt,
+            () = interrupt.told() => StopSignal::Interrupt,
             told = ended => told,
         }
     }
 }
 
-/// Listening would end that. Where there is no such file, signals are taken to be wanted.
+/// Whether the signal is ignored. Listening for it would end that. Without /proc a signal counts as not ignored.
 fn is_ignored(kind: SignalKind) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     ignores(&status, kind.as_raw_value())
@@ -164,7 +167,7 @@ fn ignores(status: &str, signal: i32) -> bool {
     mask & (1 << (signal - 1)) != 0
 }
 
-/// What is typed at our terminal comes to us, and to what we have started.
+/// Whether this program is in the foreground of its terminal: then it gets the keys, and so do its children.
 fn is_in_foreground() -> bool {
     let foreground = File::open("/dev/tty").ok().and_then(|terminal| tcgetpgrp(terminal).ok());
     foreground == Some(getpgrp())
@@ -177,8 +180,8 @@ mod tests {
     use std::pin::pin;
 
     #[tokio::test]
-    async fn a_ctrl_c_of_before_is_forgotten() {
-        // Also where whoever started the tests has it ignored.
+    async fn an_earlier_ctrl_c_is_forgotten() {
+        // Also if SIGINT was ignored when the tests were started.
         let interrupt = Listener(Some(signal(SignalKind::interrupt()).unwrap()));
         let mut signals = Signals { interrupt, ends: Ends::EndTheProgram };
         let mut witness = signal(SignalKind::interrupt()).unwrap();
@@ -191,11 +194,11 @@ mod tests {
         let mut at_once = Context::from_waker(Waker::noop());
         assert!(pin!(signals.next()).poll(&mut at_once).is_pending());
         come(&mut witness).await;
-        assert_eq!(signals.next().await, Told::Interrupt);
+        assert_eq!(signals.next().await, StopSignal::Interrupt);
     }
 
     #[test]
-    fn ignored_signals_are_known() {
+    fn ignored_signals_are_found_in_the_process_status() {
         let status = "Name:\tostler\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
         assert!(ignores(status, 1) && ignores(status, 13));
         assert!(!ignores(status, 2) && !ignores(status, 15));

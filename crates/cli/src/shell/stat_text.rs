@@ -1,23 +1,23 @@
-//! A Stat as upstream's shell prints it; for people with its numbers explained.
+//! A Stat as zkCli.sh prints it, and with notes for people.
 
 use ostler_client::{SessionId, Stat, Zxid};
 use serde_json::{Value, json};
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 
-/// As Java prints a date.
+/// A date in Java's format.
 const JAVA_DATE: &[BorrowedFormatItem<'_>] =
     format_description!("[weekday repr:short] [month repr:short] [day] [hour]:[minute]:[second] UTC [year]");
 const ISO_DATE: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
-/// What makes the numbers mean something.
+/// The facts that notes need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context {
     pub(crate) now_ms: i64,
     pub(crate) own_session: Option<SessionId>,
 }
 
-/// A line of it: name, value, and what the value means.
+/// A line of a Stat: name, value, and a note about the value.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StatLine {
     pub(crate) name: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct StatLine {
     pub(crate) note: String,
 }
 
-/// All lines, in upstream's order.
+/// All lines, in the order of zkCli.sh.
 pub(crate) fn lines(stat: &Stat, context: Context) -> Vec<StatLine> {
     let line = |name, value: String, note: String| StatLine { name, value, note };
     let zxid = |name, zxid: Zxid| line(name, zxid.to_string(), epoch_and_counter(zxid));
@@ -46,7 +46,7 @@ pub(crate) fn lines(stat: &Stat, context: Context) -> Vec<StatLine> {
     ]
 }
 
-/// For programs.
+/// The Stat as JSON.
 pub(crate) fn json(stat: &Stat) -> Value {
     json!({
         "cZxid": stat.czxid.to_string(),
@@ -75,7 +75,7 @@ fn owner_note(stat: &Stat, own: Option<SessionId>) -> &'static str {
     }
 }
 
-/// The epoch, and the number of the transaction in it.
+/// A zxid as epoch and counter.
 pub(crate) fn epoch_and_counter(zxid: Zxid) -> String {
     format!("{}:{}", zxid.epoch().0, zxid.counter())
 }
@@ -88,17 +88,17 @@ fn java_date(ms: i64) -> String {
     date(ms).and_then(|date| date.format(JAVA_DATE).ok()).unwrap_or_else(|| format!("{ms} ms"))
 }
 
-/// To the millisecond, in UTC.
+/// A time in UTC, with milliseconds.
 pub(crate) fn iso_date(ms: i64) -> String {
     date(ms).and_then(|date| date.format(ISO_DATE).ok()).unwrap_or_else(|| format!("{ms} ms"))
 }
 
-/// How long ago, in its largest unit.
+/// The time since `ms`, in its largest unit.
 fn ago(ms: i64) -> String {
     const UNITS: [(i64, &str); 5] =
         [(86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1_000, "second"), (1, "ms")];
     match UNITS.iter().find(|(length, _)| ms >= *length) {
-        // A clock here that is behind the server's by less is no news.
+        // A small difference between this clock and the server's is not mentioned.
         None if ms > -60_000 => "now".into(),
         None => "in the future by this machine's clock".into(),
         Some((1, unit)) => format!("{ms} {unit} ago"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stat_reads_as_upstreams_with_notes() {
+    fn a_stat_is_shown_as_in_zkcli_with_notes() {
         expect![[r#"
             cZxid = 0x100000002  (1:2)
             ctime = Sat Jul 28 08:14:09 UTC 2018  (1 minute ago)
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn json_has_the_same_names() {
+    fn json_has_the_field_names_of_the_text() {
         let json = json(&stat());
         assert_eq!(json["cZxid"], "0x100000002");
         assert_eq!(json["ctime"], "2018-07-28T08:14:09.123Z");

@@ -1,6 +1,6 @@
-//! Bytes and znodes, added up level by level.
+//! Sums of bytes and znodes, level by level.
 
-/// What lies at a path and below.
+/// The sums of a path: the znode and all below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sum {
     pub(crate) path: String,
@@ -8,28 +8,28 @@ pub(crate) struct Sum {
     pub(crate) znodes: u64,
 }
 
-/// Adds up znodes that come parents first, and gives the sum of each once all below it have come.
+/// Adds up znodes that come parents first. The sum of a znode is complete when all znodes below it have come.
 #[derive(Debug)]
 pub(crate) struct Tally {
     depth_max: usize,
-    /// One for each level, the first znode's first.
+    /// One sum for each level, beginning with the first znode's.
     open: Vec<Sum>,
 }
 
 impl Tally {
-    /// Gives the sums of znodes that lie at most this number of levels below the first.
+    /// Gives the sums of znodes that are at most this number of levels below the first.
     pub(crate) fn new(depth_max: usize) -> Tally {
         Tally { depth_max, open: Vec::new() }
     }
 
-    /// A znode with its bytes; the sums that are final now.
+    /// Adds a znode. Returns the sums that are complete now.
     pub(crate) fn add(&mut self, path: &str, depth: usize, bytes: u64) -> Vec<Sum> {
         let done = self.close(depth);
         self.open.push(Sum { path: path.to_owned(), bytes, znodes: 1 });
         done
     }
 
-    /// The rest of the sums.
+    /// Returns the other sums at the end.
     pub(crate) fn end(mut self) -> Vec<Sum> {
         self.close(0)
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_hold_what_is_below() {
+    fn sums_contain_all_znodes_below() {
         let mut tally = Tally::new(1);
         let mut sums = Vec::new();
         for (path, depth, bytes) in

@@ -1,4 +1,4 @@
-//! Data for the eye. Text as it is; what is none, or would command the terminal, as hexadecimal numbers.
+//! Data as text. Data that is not text, or would control the terminal, is shown in hexadecimal.
 
 use base64::{
     Engine, alphabet,
@@ -9,19 +9,19 @@ use base64::{
 };
 use std::fmt::Write;
 
-/// How data shall be shown.
+/// The form in which data is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Form {
-    /// Text if it is text.
+    /// As text, or in hexadecimal if it is not text.
     #[default]
     Plain,
     Base64,
     Hex,
-    /// The bytes, and nothing after them.
+    /// The bytes only, without a line end.
     Raw,
 }
 
-/// The bytes to write for it.
+/// The bytes to print.
 pub(crate) fn shown(data: &[u8], form: Form) -> Vec<u8> {
     match form {
         Form::Raw => data.to_vec(),
@@ -46,7 +46,8 @@ pub(crate) fn text(data: &[u8]) -> Option<&str> {
     (!text.contains(commands)).then_some(text)
 }
 
-/// Text of others within a line: what would command the terminal, or end the line, is written as between `$'` and `'`.
+/// A text of another client within a line. Characters that would control the terminal or end the line are written as
+/// between `$'` and `'`.
 pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -66,7 +67,7 @@ pub(crate) fn escaped(text: &str) -> String {
     safe
 }
 
-/// Takes what Java's decoder takes: the padding may be missing.
+/// The base64 of Java's decoder: the padding may be missing.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()
@@ -74,12 +75,12 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Its bytes from base64.
+/// Decodes base64.
 pub(crate) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     LENIENT.decode(text).ok()
 }
 
-/// As base64.
+/// Encodes as base64.
 pub(crate) fn to_base64(data: &[u8]) -> String {
     STANDARD.encode(data)
 }
@@ -87,7 +88,7 @@ pub(crate) fn to_base64(data: &[u8]) -> String {
 const FRAME: &str = "         +-------------------------------------------------+";
 const FRAME_WITH_TEXT: &str = "+--------+-------------------------------------------------+----------------+";
 
-/// In the form of upstream's `get -x`.
+/// Hexadecimal in the form of zkCli.sh's `get -x`.
 fn hex_dump(data: &[u8]) -> String {
     if data.is_empty() {
         return "\n".to_owned();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_shown_in_hexadecimal() {
+    fn data_that_is_not_text_is_shown_in_hexadecimal() {
         let dump = String::from_utf8(shown(b"0123456789abcdef\xff~\x1b[2J", Form::Plain)).unwrap();
         expect![[r#"
                      +-------------------------------------------------+
@@ -143,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_hexadecimal_is_an_empty_line() {
+    fn empty_data_in_hexadecimal_is_an_empty_line() {
         assert_eq!(shown(b"", Form::Hex), b"\n");
     }
 
     #[test]
-    fn nothing_in_a_value_commands_the_terminal() {
+    fn no_value_controls_the_terminal() {
         assert_eq!(text(b"\x1b]0;title\x07"), None);
         assert_eq!(text("\u{9b}2J".as_bytes()), None);
         assert_eq!(text(b"{\r\n\t}\n"), Some("{\r\n\t}\n"));

@@ -1,20 +1,20 @@
-//! A znode and everything below it, parents first, children by name; lists of children are asked for ahead.
+//! Walks through a znode and all below it: parents first, children by name. Lists of children are requested ahead.
 
 use super::error::ShellError;
 use ostler_client::{Client, Error, ErrorCode, Result, Stat, Watch, paths};
 use std::{future::Future, pin::Pin};
 
-/// How many answers may be on the way for each level of the tree.
+/// The number of requests that may wait for an answer at each level.
 const AHEAD: usize = 64;
 
 type Reading = Pin<Box<dyn Future<Output = Result<(Vec<String>, Stat, Option<Watch>)>> + Send>>;
 
-/// A znode on the way.
+/// A znode of the walk.
 pub(crate) struct Visited {
     pub(crate) path: String,
-    /// Levels below the first.
+    /// The number of levels below the first znode.
     pub(crate) depth: usize,
-    /// No sibling follows.
+    /// Whether this is the last of its siblings.
     pub(crate) last: bool,
     /// Its children, sorted.
     pub(crate) names: Vec<String>,
@@ -29,19 +29,19 @@ struct Unread {
     reading: Option<Reading>,
 }
 
-/// A walk. What comes and goes meanwhile may be seen or not.
+/// A walk. Znodes that are created or deleted meanwhile may be in it or not.
 pub(crate) struct Walk {
     client: Client,
     depth_max: usize,
     watching: bool,
-    /// The next one at the end.
+    /// The znodes that are still to come; the next one is the last.
     unread: Vec<Unread>,
     visited: usize,
     failed: Option<(usize, Error)>,
 }
 
 impl Walk {
-    /// Begins at `path`, and goes down this number of levels.
+    /// Begins at `path`, and goes down `depth` levels.
     pub(crate) fn new(client: &Client, path: &str, depth_max: Option<usize>) -> Walk {
         let first = Unread { path: path.to_owned(), depth: 0, last: true, reading: None };
         Walk {
@@ -54,16 +54,16 @@ impl Walk {
         }
     }
 
-    /// Leaves a watch at each list of children.
+    /// Sets a child watch at each znode.
     pub(crate) fn watching(mut self, watching: bool) -> Walk {
         self.watching = watching;
         self
     }
 
-    /// The next znode. One below the first that is gone or may not be read is left out; see [`Walk::end`].
+    /// The next znode. A znode below the first that is gone or may not be read is left out; see [`Walk::end`].
     ///
     /// # Errors
-    /// What keeps it from going on, or from reading the first.
+    /// The first znode cannot be read, or the connection is lost.
     pub(crate) async fn next(&mut self) -> Result<Option<Visited>> {
         loop {
             self.read_ahead();
@@ -100,10 +100,10 @@ impl Walk {
         }
     }
 
-    /// Whether all could be read.
+    /// Ends the walk.
     ///
     /// # Errors
-    /// How many could not, and the first.
+    /// Some znodes could not be read: their number and the first error.
     pub(crate) fn end(self) -> std::result::Result<(), ShellError> {
         match self.failed {
             None => Ok(()),
@@ -114,7 +114,7 @@ impl Walk {
     }
 }
 
-/// Asks at once; the answer comes with the future.
+/// Sends the request at once. The future gives the answer.
 fn read(client: &Client, path: &str, watching: bool) -> Reading {
     let read = client.get_children_and_stat(path);
     if watching {

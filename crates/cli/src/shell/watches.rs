@@ -1,7 +1,7 @@
-//! Watches that are kept until they fire, and told of as they do.
+//! Watches that wait for events, and print them.
 //!
-//! One task has them all. A client is told of a change before it gets any reply that shows it. So [`Watches::told`],
-//! between a command's reply and its answer, makes the order of what a script prints always the same: first the changes.
+//! One task has all watches. A client gets the event of a change before any reply that shows the change. So
+//! [`Watches::printed`], between a command's reply and its answer, prints the events first, in every run of a script.
 
 use super::{announcement::Announcement, output::Teller};
 use futures_util::{Stream, StreamExt, stream::FuturesUnordered};
@@ -16,7 +16,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What a watch is for, and with it which `removewatches` means it.
+/// The kind of a watch, by which `removewatches` chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watched {
     Data,
@@ -35,7 +35,7 @@ impl Watched {
         }
     }
 
-    /// In upstream's events.
+    /// The name of the kind in zkCli.sh's events.
     fn name(self) -> &'static str {
         match self {
             Watched::Data => "Data",
@@ -45,7 +45,7 @@ impl Watched {
     }
 }
 
-/// A client's watches. Dropped, they are removed.
+/// The watches of a client. They are removed when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watches {
     orders: mpsc::UnboundedSender<Order>,
@@ -54,34 +54,34 @@ pub(crate) struct Watches {
 
 #[derive(Debug)]
 enum Order {
-    Keep(Kept),
+    Keep(WaitingWatch),
     Forget { path: String, kind: WatcherType },
-    Told(oneshot::Sender<()>),
+    Report(oneshot::Sender<()>),
 }
 
 impl Watches {
-    /// Tells of these states, too.
+    /// Starts the task, which also prints these states of the connection.
     pub(crate) fn start(states: StateStream, teller: Teller) -> Watches {
         let (orders, received) = mpsc::unbounded_channel();
         let task = tokio::spawn(keep(received, states, teller));
         Watches { orders, task }
     }
 
-    /// Tells nothing more.
+    /// Ends the task.
     pub(crate) async fn end(self) {
         drop(self.orders);
-        // It only ends in this way.
+        // The task does not panic.
         let _ = self.task.await;
     }
 
-    /// Tells of one change.
+    /// Prints one change.
     pub(crate) fn once(&self, path: &str, of: Watched, watch: Watch) {
-        self.order(Order::Keep(Kept { path: path.to_owned(), of, source: Source::Once(watch) }));
+        self.order(Order::Keep(WaitingWatch { path: path.to_owned(), of, source: Source::Once(watch) }));
     }
 
-    /// Tells of all changes.
+    /// Prints all changes.
     pub(crate) fn stream(&self, path: &str, of: Watched, stream: WatchStream) {
-        self.order(Order::Keep(Kept { path: path.to_owned(), of, source: Source::Stream(stream) }));
+        self.order(Order::Keep(WaitingWatch { path: path.to_owned(), of, source: Source::Stream(stream) }));
     }
 
     /// Forgets watches without asking a server.
@@ -89,24 +89,24 @@ impl Watches {
         self.order(Order::Forget { path: path.to_owned(), kind });
     }
 
-    /// Waits until everything is told that has come so far.
-    pub(crate) async fn told(&self) {
-        let (done, told) = oneshot::channel();
-        self.order(Order::Told(done));
-        // A task that is gone has nothing to tell.
-        let _ = told.await;
+    /// Waits until all events that have come so far are printed.
+    pub(crate) async fn printed(&self) {
+        let (done, printed) = oneshot::channel();
+        self.order(Order::Report(done));
+        // A task that has ended prints nothing.
+        let _ = printed.await;
     }
 
     fn order(&self, order: Order) {
-        // As above.
+        // A task that has ended needs no orders.
         let _ = self.orders.send(order);
     }
 }
 
 async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, mut states: StateStream, teller: Teller) {
-    let mut kept: FuturesUnordered<Kept> = FuturesUnordered::new();
+    let mut kept: FuturesUnordered<WaitingWatch> = FuturesUnordered::new();
     loop {
-        // In this order, so that an answer to Told comes after all that has happened before it.
+        // In this order, so that `Order::Report` is answered after all events that came before it.
         tokio::select! {
             biased;
             Some((announcement, again)) = kept.next(), if !kept.is_empty() => {
@@ -119,20 +119,20 @@ async fn keep(mut orders: mpsc::UnboundedReceiver<Order>, mut states: StateStrea
             order = orders.recv() => match order {
                 Some(Order::Keep(watch)) => kept.push(watch),
                 Some(Order::Forget { path, kind }) => {
-                    let stays = |watch: &Kept| !(watch.path == path && watch.of.is(kind));
+                    let stays = |watch: &WaitingWatch| !(watch.path == path && watch.of.is(kind));
                     kept = std::mem::take(&mut kept).into_iter().filter(stays).collect();
                 }
-                // Nobody waits if the command was interrupted.
-                Some(Order::Told(done)) => drop(done.send(())),
+                // If the command was interrupted, nothing waits for this.
+                Some(Order::Report(done)) => drop(done.send(())),
                 None => return,
             }
         }
     }
 }
 
-/// A watch that waits. As a future: what has happened, and the watch if more can come.
+/// A watch that waits for an event. As a future it gives the event, and the watch itself if more events can come.
 #[derive(Debug)]
-struct Kept {
+struct WaitingWatch {
     path: String,
     of: Watched,
     source: Source,
@@ -145,8 +145,8 @@ enum Source {
     Over,
 }
 
-impl Future for Kept {
-    type Output = (Announcement, Option<Kept>);
+impl Future for WaitingWatch {
+    type Output = (Announcement, Option<WaitingWatch>);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (path, of) = (self.path.clone(), self.of);
@@ -166,7 +166,7 @@ impl Future for Kept {
                         EventKind::Gap => Announcement::Missed { path: path.clone() },
                         _ => Announcement::Changed(event),
                     };
-                    return Poll::Ready((announcement, Some(Kept { path, of, source })));
+                    return Poll::Ready((announcement, Some(WaitingWatch { path, of, source })));
                 }
             },
         };

@@ -1,21 +1,21 @@
-//! A line, taken apart into words as ZooKeeper's own shell does it.
+//! Splits a line into words, as zkCli.sh does.
 //!
-//! A quote means something only at the beginning of a word, so `set /a {"x":1}` sets what it says. Between quotes
-//! nothing is special. One form is added to upstream's: `$'...'` knows `\n`, `\t`, `\r`, `\0`, `\\`, `\'` and `\xHH`,
-//! so that every sequence of bytes can be written.
+//! A quote counts only at the beginning of a word, so `set /a {"x":1}` needs none. Between quotes no character is
+//! special. One form is not in zkCli.sh: `$'...'` knows `\n`, `\t`, `\r`, `\0`, `\\`, `\'` and `\xHH`, so that any
+//! bytes can be written.
 
 use std::{str, string::FromUtf8Error};
 
-/// A word. Bytes, because data need not be text.
+/// A word. It has bytes because data may be something other than text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     bytes: Vec<u8>,
-    /// It is no option, whatever it begins with.
+    /// A quoted word is not an option, even if it begins with a dash.
     quoted: bool,
 }
 
 impl Word {
-    /// As it came from the program's arguments, which the caller's own shell has taken apart.
+    /// A word of the program's arguments, which the caller's shell has split.
     pub(crate) fn plain(bytes: impl Into<Vec<u8>>) -> Word {
         Word { bytes: bytes.into(), quoted: false }
     }
@@ -28,7 +28,7 @@ impl Word {
         str::from_utf8(&self.bytes)
     }
 
-    /// What it is as an option: the part after one dash or two.
+    /// The name of the option, if the word is one: the part after one dash or two.
     pub(crate) fn option(&self) -> Option<&str> {
         if self.quoted {
             return None;
@@ -44,7 +44,7 @@ impl Word {
     }
 }
 
-/// Why a line has no words.
+/// The reason why a line cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum QuoteError {
     #[error(
@@ -94,7 +94,7 @@ fn detached(after: &str) -> Result<&str, QuoteError> {
     }
 }
 
-/// What stands between `$'` and `'`, and what follows.
+/// The bytes between `$'` and `'`, and the rest of the text.
 fn escaped(text: &str) -> Result<(Vec<u8>, &str), QuoteError> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -132,7 +132,7 @@ fn escaped(text: &str) -> Result<(Vec<u8>, &str), QuoteError> {
 /// The word that is being written at the end of a text, for completion.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unfinished<'a> {
-    /// Where it begins, after its quote if it has one.
+    /// The position where the word begins, after its quote if it has one.
     pub(crate) start: usize,
     pub(crate) text: &'a str,
     pub(crate) quote: Option<char>,
@@ -140,14 +140,14 @@ pub(crate) struct Unfinished<'a> {
     pub(crate) before: Vec<Word>,
 }
 
-/// What is being written at the end of `line`; `None` where nothing can be completed.
+/// The word that is being written at the end of `line`; `None` if nothing can be completed.
 pub(crate) fn unfinished(line: &str) -> Option<Unfinished<'_>> {
     let mut before = Vec::new();
     let mut rest = line.trim_start();
     loop {
         let (word, after) = match first(rest) {
             Ok((word, after)) if !after.is_empty() => (word, after),
-            // Done, with nothing after it: the cursor stands behind a closing quote.
+            // The cursor is behind a closing quote.
             Ok((Word { quoted: true, .. }, _)) => return None,
             Ok(_) => {
                 return Some(Unfinished { start: line.len() - rest.len(), text: rest, quote: None, before });
@@ -178,21 +178,21 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// A word that has to be text is not.
+/// A word that must be text is not valid UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} is no UTF-8 text", String::from_utf8_lossy(.0))]
-pub(crate) struct NoText(Vec<u8>);
+pub(crate) struct NotUtf8(Vec<u8>);
 
-impl From<FromUtf8Error> for NoText {
-    fn from(error: FromUtf8Error) -> NoText {
-        NoText(error.into_bytes())
+impl From<FromUtf8Error> for NotUtf8 {
+    fn from(error: FromUtf8Error) -> NotUtf8 {
+        NotUtf8(error.into_bytes())
     }
 }
 
 impl TryFrom<&Word> for String {
-    type Error = NoText;
+    type Error = NotUtf8;
 
-    fn try_from(word: &Word) -> Result<String, NoText> {
+    fn try_from(word: &Word) -> Result<String, NotUtf8> {
         Ok(String::from_utf8(word.bytes.clone())?)
     }
 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_words_that_upstream_finds() {
+    fn a_line_is_split_as_in_zkcli() {
         for (line, words) in [
             ("", &[] as &[&str]),
             ("  # a remark", &[]),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_is_found() {
+    fn the_unfinished_word_is_found() {
         let at =
             |line| unfinished(line).map(|found| (found.start, found.text, found.quote, found.before.len()));
         assert_eq!(at(""), Some((0, "", None, 0)));

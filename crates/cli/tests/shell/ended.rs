@@ -1,4 +1,4 @@
-//! Waiting for the end of a process, whoever has started it.
+//! Waits for the end of a process that another process may have started.
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -6,9 +6,9 @@ use rustix::{
 };
 use std::time::Duration;
 
-/// False if it still runs after that time. Whoever has started it can then be told at once how it has ended.
+/// Returns false if the process still runs after this time. If it has ended, its parent gets the exit status at once.
 pub(crate) fn ends_within(patience: Duration, pid: Pid) -> bool {
-    // What is not there any more has ended.
+    // A process that is not in /proc has ended.
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
     let patience = Timespec::try_from(patience).unwrap();
     poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience)).unwrap() > 0

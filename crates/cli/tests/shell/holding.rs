@@ -1,4 +1,4 @@
-//! Commands that run while something is held.
+//! Tests of `lock` and `elect`, which run a program while the shell holds a lock or leads.
 
 use crate::program::{Said, ends, once, said, script, shell};
 use ostler_testkit::{TestOptions, TestServer};
@@ -11,14 +11,14 @@ use std::{
     time::Duration,
 };
 
-/// Runs until its input ends; says its token first.
+/// A program that prints its token and runs until its input ends.
 const WAITS: &str = "echo $OSTLER_TOKEN; cat";
 
-/// Waits until it is told to end, and says so.
+/// A program that waits for SIGTERM and prints a line then.
 const LISTENS: &str = "end() { echo told $1; kill $!; exit $2; }; trap 'end INT 2' INT; trap 'end TERM 3' TERM; \
                        trap 'end HUP 4' HUP; sleep 1000 >/dev/null 2>&1 & echo $OSTLER_TOKEN; wait";
 
-/// Apart from whatever terminal the tests have, which would pass signals on by itself.
+/// Starts the shell without a terminal: the terminal of the tests would send signals to the program by itself.
 fn hold(server: &str, what: &str, script: &str) -> Child {
     let words = [server, what, "/held", "--", "sh", "-c", script];
     shell().args(words).stdin(Stdio::piped()).process_group(0).spawn().unwrap()
@@ -28,7 +28,7 @@ fn tell(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// The first line, which it says once it holds.
+/// The first line of the output, which the program prints when the shell holds.
 fn token(child: &mut Child) -> u64 {
     token_and_rest(child).0
 }
@@ -46,7 +46,7 @@ async fn one_after_the_other(what: &str) {
     let mut first = hold(&at, what, WAITS);
     let first_token = token(&mut first);
     let mut second = hold(&at, what, WAITS);
-    // It stands in the queue.
+    // The second shell is in the queue.
     server.until(|counts| counts.ephemerals == 2 && counts.watches > 1).await.unwrap();
     assert!(second.try_wait().unwrap().is_none());
     drop(first.stdin.take());
@@ -68,7 +68,7 @@ async fn one_leads_at_a_time() {
 }
 
 #[tokio::test]
-async fn it_ends_as_the_command_does() {
+async fn the_shell_ends_with_the_exit_code_of_the_program() {
     let server = TestServer::start().await.unwrap();
     let at = server.connect_string();
     assert_eq!(once(&at, &["lock", "/held", "sh", "-c", "exit 7"]).code, Some(7));
@@ -92,7 +92,7 @@ async fn a_command_ends_when_the_lock_may_be_lost() {
     let mut server = TestServer::start_with(options).await.unwrap();
     let mut child = hold(&server.connect_string(), "lock", WAITS);
     token(&mut child);
-    // It would end by itself if this were closed.
+    // The program would end by itself if its input were closed.
     let input = child.stdin.take();
     server.kill().await;
     let code = ends(&mut child);
@@ -112,27 +112,27 @@ async fn a_signal_ends_the_command_first(what: &str, signal: Signal, heard: &str
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     assert_eq!((&*rest, ended), (heard, Some(code)));
-    // Given back, and not left to the end of the session.
+    // The lock was released, and did not wait for the end of the session.
     server.until(|counts| counts.ephemerals == 0 && counts.sessions == 0).await.unwrap();
 }
 
 #[tokio::test]
-async fn sigterm_is_for_the_command() {
+async fn sigterm_is_passed_on_to_the_program() {
     a_signal_ends_the_command_first("lock", Signal::TERM, "told TERM\n", 3).await;
 }
 
 #[tokio::test]
-async fn sigint_is_for_the_command() {
+async fn sigint_is_passed_on_to_the_program() {
     a_signal_ends_the_command_first("elect", Signal::INT, "told INT\n", 2).await;
 }
 
 #[tokio::test]
-async fn sighup_is_for_the_command() {
+async fn sighup_is_passed_on_to_the_program() {
     a_signal_ends_the_command_first("lock", Signal::HUP, "told HUP\n", 4).await;
 }
 
 #[tokio::test]
-async fn a_signal_ends_the_wait_as_well() {
+async fn a_signal_ends_the_wait_for_the_lock() {
     let server = TestServer::start().await.unwrap();
     let at = server.connect_string();
     let mut first = hold(&at, "lock", WAITS);
@@ -160,7 +160,7 @@ async fn a_signal_ends_a_script_with_its_command() {
 #[tokio::test]
 async fn the_lines_of_a_script_are_not_the_commands_input() {
     let server = TestServer::start().await.unwrap();
-    // More than is read at once.
+    // More than one read takes.
     let many = "# a remark\n".repeat(20_000);
     let lines = format!("lock /held -- cat\n{many}ls /\n");
     let Said { out, code, .. } = script(&server.connect_string(), &[], &lines);
@@ -199,7 +199,7 @@ async fn a_command_ends_when_its_znode_is_deleted() {
     for what in ["lock", "elect"] {
         let mut child = hold(&at, what, LISTENS);
         let (_, mut out) = token_and_rest(&mut child);
-        // By somebody's hand.
+        // Another client deletes the znode.
         assert_eq!(once(&at, &["deleteall", "/held"]).code, Some(0));
         assert_eq!(ends(&mut child), Some(1), "{what}");
         let mut rest = String::new();

@@ -1,4 +1,4 @@
-//! Who the shell is, and whom it trusts.
+//! Tests of identities, SASL and TLS.
 
 use crate::program::{Said, said, shell};
 use ostler_testkit::TestServer;
@@ -86,7 +86,7 @@ fn send(stream: &mut std::net::TcpStream, payload: &[u8]) {
     stream.write_all(&[&length.to_be_bytes()[..], payload].concat()).unwrap();
 }
 
-/// A server that asks who somebody is, and refuses whoever it is; what they have answered.
+/// A server that asks for SASL and refuses every client. Gives the answers of the clients.
 fn refuses_all(listener: &std::net::TcpListener) -> String {
     const SASL: [u8; 4] = 102_i32.to_be_bytes();
     const AUTH_FAILED: [u8; 4] = (-115_i32).to_be_bytes();
@@ -119,7 +119,7 @@ fn a_user_is_shown_by_sasl() {
     assert!(!answer.contains("secret"), "{answer}");
 }
 
-/// Takes TLS, and passes what is inside on to `server`.
+/// Accepts TLS, and passes the decrypted bytes to `server`.
 async fn encrypted(server: SocketAddr, config: ServerConfig) -> String {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -1,4 +1,4 @@
-//! The ensemble, seen and changed.
+//! Tests of `config` and `reconfig`.
 
 use crate::program::{Said, once};
 use ostler_testkit::{TestEnsemble, TestOptions};
@@ -34,7 +34,7 @@ async fn members_leave_and_join() {
 }
 
 #[tokio::test]
-async fn a_server_that_allows_no_change_says_so() {
+async fn a_refused_reconfiguration_gives_a_reason() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
     let Said { out, err, code } = once(&ensemble.connect_string(), &["reconfig", "-remove", "3"]);
     assert_eq!((&*out, code), ("", Some(1)));

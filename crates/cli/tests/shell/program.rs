@@ -1,4 +1,4 @@
-//! The program, and what it says.
+//! Runs the program in tests, and reads its output.
 
 use crate::ended::ends_within;
 use rustix::process::Pid;
@@ -10,8 +10,9 @@ use std::{
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// `ostler shell`, free of whatever this machine has set. A shell has its background jobs ignore SIGINT, and these tests
-/// may be one.
+/// `ostler shell`, without the variables of this machine, and with SIGINT not ignored: the tests may be a background
+/// job
+/// of a shell, and those ignore it.
 pub(crate) fn shell() -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP", env!("CARGO_BIN_EXE_ostler"), "shell"]);
@@ -23,7 +24,7 @@ pub(crate) fn shell() -> Command {
     command
 }
 
-/// What it has said, and how it has ended.
+/// The output and the exit code.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) out: String,
@@ -36,12 +37,12 @@ pub(crate) fn said(Output { status, stdout, stderr }: Output) -> Said {
     Said { out: text(stdout), err: text(stderr), code: status.code() }
 }
 
-/// One command.
+/// Runs one command.
 pub(crate) fn once(server: &str, words: &[&str]) -> Said {
     said(shell().arg(server).args(words).output().unwrap())
 }
 
-/// Lines, through its input.
+/// Runs lines from the standard input.
 pub(crate) fn script(server: &str, options: &[&str], lines: &str) -> Said {
     let mut child = shell().args(options).arg(server).stdin(Stdio::piped()).spawn().unwrap();
     feed(&mut child, lines.as_bytes());
@@ -49,11 +50,11 @@ pub(crate) fn script(server: &str, options: &[&str], lines: &str) -> Said {
 }
 
 pub(crate) fn feed(child: &mut Child, bytes: &[u8]) {
-    // It may have ended without reading all of it.
+    // The shell may have ended before it read everything.
     let _ = child.stdin.take().unwrap().write_all(bytes);
 }
 
-/// Without the times of Stats and events, which differ from run to run.
+/// The output without the times of Stats and events, which differ from run to run.
 pub(crate) fn timeless(text: &str) -> String {
     let line = |line: &str| match line.split_once(" = ") {
         Some((name @ ("ctime" | "mtime"), _)) => format!("{name} = ...\n"),
@@ -62,7 +63,7 @@ pub(crate) fn timeless(text: &str) -> String {
     text.lines().map(line).collect()
 }
 
-/// How it has ended, once it has.
+/// Waits for the end, and returns the output and the exit code.
 #[track_caller]
 pub(crate) fn ends(child: &mut Child) -> Option<i32> {
     if !ends_within(PATIENCE, Pid::from_child(child)) {

@@ -1,4 +1,4 @@
-//! One command from the arguments, and many from the input.
+//! Tests of one command from the arguments, and of many from the standard input.
 
 use crate::program::{Said, ends, feed, once, said, script, shell, timeless};
 use expect_test::expect;
@@ -15,7 +15,7 @@ async fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn answers_read_as_upstreams() {
+async fn answers_are_those_of_zkcli() {
     let server = server().await;
     let said = script(
         &server.connect_string(),
@@ -112,7 +112,7 @@ async fn answers_read_as_upstreams() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_with_its_line_and_the_rest_is_done() {
+async fn a_failed_line_is_reported_with_its_number_and_the_next_lines_run() {
     let server = server().await;
     let lines = "create /a\ncreate /b/c\nls /\nset -v 5 /a x\nfrobnicate\n";
     let Said { out, err, code } = script(&server.connect_string(), &[], lines);
@@ -130,7 +130,7 @@ async fn a_failure_is_told_with_its_line_and_the_rest_is_done() {
 }
 
 #[tokio::test]
-async fn one_command_ends_with_what_came_of_it() {
+async fn one_command_ends_with_the_exit_code_of_its_result() {
     let server = server().await;
     let at = server.connect_string();
     let done = |words: &[&str]| once(&at, words);
@@ -139,7 +139,7 @@ async fn one_command_ends_with_what_came_of_it() {
     let missing = done(&["get", "/b"]);
     assert_eq!((&*missing.err, missing.code), ("Node does not exist: /b\n", Some(1)));
     assert_eq!(done(&["get"]).code, Some(2));
-    // As zkCli.sh is called.
+    // The options of zkCli.sh.
     let upstream = said(shell().args(["-server", &at, "-timeout", "5000", "get", "/a"]).output().unwrap());
     assert_eq!((&*upstream.out, upstream.code), ("x\n", Some(0)));
     let root = once(&format!("{at}/a"), &["stat", "/"]);
@@ -147,7 +147,7 @@ async fn one_command_ends_with_what_came_of_it() {
 }
 
 #[tokio::test]
-async fn without_a_server_it_says_so() {
+async fn without_a_server_the_exit_code_is_3() {
     let mut server = server().await;
     let at = server.connect_string();
     server.kill().await;
@@ -222,7 +222,7 @@ async fn transactions_are_done_as_a_whole() {
 }
 
 #[tokio::test]
-async fn changes_are_told_before_the_answer_that_shows_them() {
+async fn events_are_printed_before_the_answer_that_shows_their_change() {
     let server = server().await;
     let lines = "create /a x\nget -w /a\nls -w /a\nset /a y\ncreate /a/b z\nget /a\n\
                  addWatch -m PERSISTENT_RECURSIVE /a\nset /a/b 1\ndelete /a/b\n\
@@ -301,7 +301,7 @@ async fn a_watch_shows_changes_until_there_were_enough() {
 }
 
 #[tokio::test]
-async fn what_is_below_is_drawn_found_and_added_up() {
+async fn tree_find_and_du_show_the_znodes_below() {
     let server = server().await;
     let lines = "create -p /app/x/lock-1 12345\ncreate /app/x/lock-2 1\ncreate -e /app/y abc\ncreate /app/z\n\
                  tree /app\ntree -s -L 1 /app\nfind /app -name lock-*\nfind -e /app\nfind -larger 2 /app\ndu /app\n\
@@ -338,7 +338,7 @@ async fn what_is_below_is_drawn_found_and_added_up() {
 }
 
 #[tokio::test]
-async fn wide_and_deep_trees_go() {
+async fn wide_and_deep_trees_are_walked() {
     let server = server().await;
     let at = server.connect_string();
     let wide: String = (0..3000).map(|n| format!("create /wide/{n:04} x\n")).collect();
@@ -373,7 +373,7 @@ async fn access_is_checked() {
     "#]]
     .assert_eq(&other.err);
     assert_eq!(other.code, Some(1));
-    // A walk goes round what it may not see, and says so.
+    // A walk leaves out znodes that it may not read, and reports them.
     let walked = once(&at, &["ls", "-R", "/a"]);
     expect![[r#"
         /a
@@ -388,7 +388,7 @@ async fn access_is_checked() {
 }
 
 #[tokio::test]
-async fn quotas_are_set_listed_and_forgotten() {
+async fn quotas_are_set_listed_and_removed() {
     let server = TestServer::start_with(TestOptions::new().setting("enforceQuota", "true")).await.unwrap();
     let at = server.connect_string();
     let lines = "create /a xyz\nsetquota -n 1 -B 10 /a\ncreate /a/b\nlistquota /a\nset /a 01234567890\n\
@@ -416,14 +416,14 @@ async fn quotas_are_set_listed_and_forgotten() {
         line 13: quota for /a does not exist.
     "#]]
     .assert_eq(&format!("{out}--\n{err}"));
-    // Through a root of its own the same path has another name.
+    // Below a root (chroot) the same znode has another path.
     let chroot = format!("{at}/a");
     assert_eq!(once(&chroot, &["setquota", "-n", "7", "/b"]).code, Some(0));
     assert!(once(&at, &["listquota", "/a/b"]).out.starts_with("Output quota for /a/b count=7"));
 }
 
 #[tokio::test]
-async fn it_ends_when_told_to_while_it_waits_for_a_line() {
+async fn a_signal_ends_the_shell_while_it_waits_for_a_line() {
     let server = server().await;
     let mut child = shell().arg(server.connect_string()).stdin(Stdio::piped()).spawn().unwrap();
     server.until(|counts| counts.sessions == 1).await.unwrap();
@@ -435,7 +435,7 @@ async fn it_ends_when_told_to_while_it_waits_for_a_line() {
 }
 
 #[tokio::test]
-async fn it_ends_when_told_to_while_it_waits_for_data() {
+async fn a_signal_ends_the_shell_while_it_waits_for_data() {
     let server = server().await;
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
@@ -445,10 +445,10 @@ async fn it_ends_when_told_to_while_it_waits_for_data() {
         for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
             let words = [&server.connect_string(), "create", "/a", "--file", file];
             let mut child = shell().args(words).stdin(Stdio::piped()).spawn().unwrap();
-            // Opened once it is open for reading, too.
+            // The open returns when the pipe is open for reading, too.
             let pipe = (file == pipe).then(|| fs::OpenOptions::new().write(true).open(file).unwrap());
             if pipe.is_none() {
-                // More than there is room for on the way: written once it is read.
+                // More than the pipe can hold: the write ends when the shell reads.
                 child.stdin.as_mut().unwrap().write_all(&[b'x'; 1 << 18]).unwrap();
             }
             kill_process(Pid::from_child(&child), signal).unwrap();
@@ -460,7 +460,7 @@ async fn it_ends_when_told_to_while_it_waits_for_data() {
 }
 
 #[tokio::test]
-async fn a_reader_that_goes_is_no_panic() {
+async fn a_reader_that_ends_early_causes_no_panic() {
     let server = server().await;
     let mut child = shell().args([&server.connect_string(), "ls", "-R", "/"]).spawn().unwrap();
     drop(child.stdout.take());

@@ -1,4 +1,4 @@
-//! Sessions that come and go under the shell, and lines that are done once more.
+//! Tests of sessions that end while the shell runs, and of `redo`.
 
 use crate::program::{Said, ends, once, said, script, shell};
 use expect_test::expect;
@@ -14,7 +14,7 @@ async fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn a_line_is_done_once_more() {
+async fn redo_repeats_a_line() {
     let server = server().await;
     let lines = "create /a\ncreate -s /a/n- x\nredo 1\nredo 3\nget \"/open\nredo 3\nredo\nredo 2\nhistory\n";
     let Said { out, err, code } = script(&server.connect_string(), &[], lines);
@@ -38,7 +38,7 @@ async fn a_line_is_done_once_more() {
         line 4: no command before this one has the number 3; history shows them
         line 5: a " is opened and not closed; to have it as it is, put the word into the other kind of quotes
         line 6: redo repeats an earlier line, and not another redo
-        line 7: it is written: redo cmdno
+        line 7: usage: redo cmdno
     "#]]
     .assert_eq(&err);
     assert_eq!(code, Some(1));
@@ -87,7 +87,7 @@ async fn watches_are_removed_here_without_a_connection() {
     input.write_all(b"removewatches /a -d -l\nprintwatches\n").unwrap();
     assert_eq!(out.next().unwrap().unwrap(), "printwatches is on");
     server.restart().await.unwrap();
-    // The other watch is back.
+    // The other watch is set again.
     server.until(|counts| counts.watches == 1).await.unwrap();
     once(&at, &["set", "/a", "y"]);
     once(&at, &["set", "/b", "z"]);
@@ -104,7 +104,7 @@ async fn watches_are_removed_here_without_a_connection() {
 }
 
 #[tokio::test]
-async fn a_walk_leaves_the_watches_that_upstreams_leaves() {
+async fn ls_r_sets_the_watches_that_zkcli_sets() {
     let server = server().await;
     let lines = "create /a\ncreate /a/b\nls -R -w /a\nset /a x\ncreate /a/b/c\nget -x /a/b\ndelquota /a\n";
     let Said { out, err, .. } = script(&server.connect_string(), &[], lines);
@@ -128,9 +128,9 @@ async fn a_walk_leaves_the_watches_that_upstreams_leaves() {
     assert_eq!(err, "line 7: Quota does not exist for /a\n");
 }
 
-/// Scripts go by the exit: 3 would say that nothing was done.
+/// Scripts use the exit code: 3 would mean that nothing was done.
 #[tokio::test]
-async fn what_is_done_in_part_when_the_connection_goes_is_not_said_to_be_undone() {
+async fn a_command_that_loses_its_connection_in_the_middle_has_an_unknown_outcome() {
     let server = server().await;
     let at = server.connect_string();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
@@ -156,7 +156,7 @@ async fn what_is_done_in_part_when_the_connection_goes_is_not_said_to_be_undone(
     assert!(err.contains("may have been done in part"), "{err}");
     assert_eq!(once(&at, &["ls", "-R", "/b"]).out, "/b\n/b/b\n");
 
-    // What was not begun was not done.
+    // The second command was not begun, so it was not done.
     let Said { err, code, .. } = said(delete("/b").output().unwrap());
     assert_eq!(code, Some(3), "{err}");
 }

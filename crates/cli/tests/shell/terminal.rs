@@ -1,4 +1,4 @@
-//! The prompt, in a terminal of 100 columns.
+//! Tests of the prompt, in a terminal of 100 columns.
 
 use crate::program::{ends, once, shell};
 use ostler_testkit::TestServer;
@@ -24,7 +24,7 @@ const UP: &str = "\x1b[A";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 
-/// The shell at a terminal, and what it has written there, without what only moves the cursor or colours.
+/// The shell at a terminal, and the text that it has written there, without codes for the cursor and colours.
 struct Terminal {
     child: Child,
     keyboard: File,
@@ -45,7 +45,7 @@ impl Terminal {
         let name = pty::ptsname(&end, Vec::new()).unwrap();
         let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
         let file = || OwnedFd::from(other.try_clone().unwrap());
-        // With the terminal as its own, as a login has it: Ctrl-C becomes a signal.
+        // The terminal controls the shell's session, as after a login, so that Ctrl-C becomes a signal.
         let own = shell();
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait"]).arg(own.get_program()).args(own.get_args()).arg(server);
@@ -70,7 +70,7 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until it shows this, and forgets all up to there; what came before.
+    /// Waits until this text is shown. Returns and forgets everything up to it.
     #[track_caller]
     fn until(&mut self, shown: &str) -> String {
         let begun = Instant::now();
@@ -87,7 +87,7 @@ impl Terminal {
         }
     }
 
-    /// Types a line; what is shown before the next prompt.
+    /// Types a line. Returns the text before the next prompt.
     #[track_caller]
     fn line(&mut self, line: &str) -> String {
         self.keys(&format!("{line}\r"));
@@ -122,7 +122,7 @@ async fn a_prompt_shows_the_state_and_what_happens() {
     assert!(stat.contains('x'), "{stat}");
     terminal.until("(CONNECTED) 2] ");
 
-    // While nothing is typed.
+    // The event comes while nothing is typed.
     once(&at, &["set", "/app", "y"]);
     terminal.until("WATCHER:: NodeDataChanged /app  zxid 0x");
     terminal.until("(CONNECTED) 2] ");
@@ -193,7 +193,7 @@ async fn lines_are_completed_found_again_and_interrupted() {
 }
 
 #[tokio::test]
-async fn a_terminal_gets_colours_unless_it_wants_none() {
+async fn a_terminal_gets_colours_unless_no_color_is_set() {
     let server = TestServer::start().await.unwrap();
     let at = server.connect_string();
     once(&at, &["create", "/app", "x"]);
@@ -220,7 +220,7 @@ async fn a_terminal_gets_colours_unless_it_wants_none() {
     assert!(piped.contains("dataVersion = 1\n") && !piped.contains('\x1b'), "{piped:?}");
 }
 
-/// All that a command shows whose output is a terminal.
+/// The output of a command at a terminal.
 fn at_terminal(command: &mut Command) -> String {
     let end = pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     pty::grantpt(&end).unwrap();
@@ -228,7 +228,7 @@ fn at_terminal(command: &mut Command) -> String {
     let name = pty::ptsname(&end, Vec::new()).unwrap();
     let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let mut child = command.stdout(OwnedFd::from(other)).spawn().unwrap();
-    // It holds the other end as well.
+    // The command holds the other end, too.
     command.stdout(Stdio::null());
     assert_eq!(ends(&mut child), Some(0));
     let mut seen = Vec::new();

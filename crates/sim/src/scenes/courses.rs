@@ -319,7 +319,7 @@ fn a_server_that_has_lost_its_data_does_not_help_to_elect_one_that_lags_behind()
         let loses = leader;
         world.take_down(other);
         world.take_down(loses);
-        let membership = world.truth.membership().clone();
+        let membership = world.reference.membership().clone();
         world.node(loses).disk.wipe(&membership);
         world.node(loses).new_here = true;
         world.net.cut.clear();

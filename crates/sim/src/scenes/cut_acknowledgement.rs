@@ -36,7 +36,7 @@ pub(super) fn play(world: &mut World) {
 fn cut_one(world: &mut World, leader: i64, client: usize) {
     let [near, far] = others(world, leader);
     world.run(50);
-    let before = world.truth.last();
+    let before = world.reference.last();
     world.node(leader).sync_ms = 1_200;
     hold_down(world, far, 1_200);
     world.ask(client, Intent::Write(String::new()), wire::set("/a", b"1"));
@@ -50,7 +50,7 @@ fn cut_one(world: &mut World, leader: i64, client: usize) {
     world.boot(near);
     world.node(near).sync_ms = 400;
     let is_cut = |world: &World| !world.nodes[&near].disk.has(next);
-    if runs_on(world, 800, is_cut) && world.truth.last() < next {
+    if runs_on(world, 800, is_cut) && world.reference.last() < next {
         world.count("an acknowledgement was cut away");
     }
     world.run(1_500);

@@ -31,7 +31,7 @@ pub(super) fn play(world: &mut World) {
     let client = world.join(leader);
     assert!(world.write(client, wire::create("/a")).is_some());
     // If all have the same history, the highest id is elected.
-    let last = world.truth.last();
+    let last = world.reference.last();
     assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
     let epoch = Epoch(world.epoch_of(leader).0 + 1);
     let all = world.ids();

@@ -57,12 +57,12 @@ fn an_observer_that_has_the_beginning_of_an_idle_epoch_is_served_by_every_follow
         world.net.cut.clear();
         world.take_down(with_tree);
         assert!(world.run_until(500, |world| !world.serves(OBSERVER)));
-        let last = world.truth.last();
+        let last = world.reference.last();
         assert!(
             world.run_until(8_000, |world| world.serves(OBSERVER)),
             "[liveness] seed {seed}: {OBSERVER} waits for {follower}, which has all up to {last}"
         );
-        assert_eq!(world.truth.last(), last, "no client has written");
+        assert_eq!(world.reference.last(), last, "no client has written");
         world.logs_unread = false;
         world.must_come_back();
     }

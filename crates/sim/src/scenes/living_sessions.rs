@@ -31,7 +31,7 @@ fn nearly_all(timeout_ms: u64) -> u64 {
 
 fn is_alive(world: &World, client: usize) -> bool {
     let session = world.clients[client].session.unwrap();
-    world.truth.has_session(session, world.truth.last())
+    world.reference.has_session(session, world.reference.last())
 }
 
 /// A client with an ephemeral, so that all members know its session.

@@ -31,7 +31,7 @@ fn session_of(world: &World, client: usize) -> SessionId {
 }
 
 fn is_global(world: &World, client: usize) -> bool {
-    world.truth.has_session(session_of(world, client), world.truth.last())
+    world.reference.has_session(session_of(world, client), world.reference.last())
 }
 
 fn close(world: &mut World, client: usize) -> Reply {
@@ -42,13 +42,13 @@ fn close(world: &mut World, client: usize) -> Reply {
 fn a_local_session_costs_no_transaction() {
     let mut world = three_local(1, Upgradeable);
     for member in leader_and_follower(&world) {
-        let before = world.truth.last();
+        let before = world.reference.last();
         let client = world.join(member);
         let read = world.answer(client, Intent::Get("/".into(), true), wire::get_and_watch("/")).unwrap();
         assert!(read.result.is_ok());
         assert_eq!(close(&mut world, client).result, Ok(Body::None));
         assert!(world.clients[client].session.is_none());
-        assert_eq!(world.truth.last(), before);
+        assert_eq!(world.reference.last(), before);
     }
     world.must_come_back();
 }
@@ -59,7 +59,7 @@ fn a_local_session_is_ended_by_its_own_server_and_no_other() {
     let [leader, follower] = leader_and_follower(&world);
     for (own, other) in [(leader, follower), (follower, leader)] {
         let client = world.join(own);
-        let (session, before) = (session_of(&world, client), world.truth.last());
+        let (session, before) = (session_of(&world, client), world.reference.last());
         let has = |world: &World| {
             let all = world.nodes[&own].server.as_ref().unwrap().local_session_buckets().unwrap();
             all.iter().any(|(_, ids)| ids.contains(&session))
@@ -69,7 +69,7 @@ fn a_local_session_is_ended_by_its_own_server_and_no_other() {
         world.step(own, Input::ExpireSession(session));
         assert!(!has(&world));
         world.run(100);
-        assert_eq!(world.truth.last(), before, "no transaction");
+        assert_eq!(world.reference.last(), before, "no transaction");
     }
     world.must_come_back();
 }
@@ -84,8 +84,8 @@ fn a_local_session_writes_and_its_writes_are_in_order_before_its_end() {
         world.ask(client, Intent::Write(String::new()), wire::set(&path, b"2"));
         world.ask(client, Intent::Get(path.clone(), false), wire::get(&path));
         let closed = close(&mut world, client);
-        assert_eq!((closed.result, closed.zxid), (Ok(Body::None), Some(world.truth.last())));
-        assert_eq!(world.truth.at(&path, world.truth.last()).unwrap().data, b"2");
+        assert_eq!((closed.result, closed.zxid), (Ok(Body::None), Some(world.reference.last())));
+        assert_eq!(world.reference.at(&path, world.reference.last()).unwrap().data, b"2");
     }
     world.must_come_back();
 }
@@ -101,10 +101,10 @@ fn an_ephemeral_upgrades_its_session_to_a_global_one() {
         let path = format!("/e{member}");
         let reply = world.write(client, wire::create(&path).ephemeral()).unwrap();
         assert!(reply.result.is_ok(), "{reply:?}");
-        let created = world.truth.record(reply.zxid.unwrap()).unwrap();
+        let created = world.reference.record(reply.zxid.unwrap()).unwrap();
         let created = TxnRecord::read(&created.0).unwrap().header.zxid;
         let before = ostler_proto::id::Zxid(created.0 - 1);
-        let record = world.truth.record(before).unwrap();
+        let record = world.reference.record(before).unwrap();
         let record = TxnRecord::read(&record.0).unwrap();
         assert!(matches!(record.txn, Txn::CreateSession { .. }), "{record:?} comes before the ephemeral");
         assert_eq!((record.header.session, record.header.cxid), (session_of(&world, client), 0));
@@ -113,7 +113,7 @@ fn an_ephemeral_upgrades_its_session_to_a_global_one() {
         assert!(world.come_back(client, elsewhere), "a global session moves");
         assert!(world.write(client, wire::set(&path, b"there")).unwrap().result.is_ok());
         assert_eq!(close(&mut world, client).result, Ok(Body::None));
-        assert!(world.truth.at(&path, world.truth.last()).is_none(), "it ends with its session");
+        assert!(world.reference.at(&path, world.reference.last()).is_none(), "it ends with its session");
     }
     world.must_come_back();
 }
@@ -172,13 +172,13 @@ fn a_local_session_expires_at_its_server() {
     let mut world = three_local(7, Upgradeable);
     for member in leader_and_follower(&world) {
         let client = world.join(member);
-        let before = world.truth.last();
+        let before = world.reference.last();
         let timeout_ms = world.clients[client].timeout_ms;
         world.clients[client].away_until = world.now + 4 * timeout_ms;
         assert!(world.run_until(timeout_ms + 300, |world| world.clients[client].conn.is_none()));
         assert!(!world.come_back(client, member));
         assert_eq!(world.clients[client].session, None);
-        assert_eq!(world.truth.last(), before);
+        assert_eq!(world.reference.last(), before);
     }
     world.must_come_back();
 }
@@ -202,7 +202,7 @@ fn a_late_write_of_a_session_that_is_over_does_not_happen() {
         assert_eq!(close(&mut world, client).result, Ok(Body::None));
         world.net.cut.clear();
         world.run(400);
-        assert!(world.truth.at("/late", world.truth.last()).is_none());
+        assert!(world.reference.at("/late", world.reference.last()).is_none());
         world.must_come_back();
     }
 }
@@ -221,7 +221,7 @@ fn a_local_session_that_comes_back_to_its_server_sees_what_it_has_asked_for() {
         assert!(world.come_back(client, follower));
         let read = world.answer(client, Intent::Get("/own".into(), false), wire::get("/own")).unwrap();
         world.run(500);
-        let happened = world.truth.at("/own", world.truth.last()).map(|seen| seen.stat.czxid);
+        let happened = world.reference.at("/own", world.reference.last()).map(|seen| seen.stat.czxid);
         assert!(
             happened.is_none() || read.result.is_ok(),
             "[own writes] seed {seed}: {:?} at {:?} is shown without an earlier write of the session, which happens at \

@@ -32,7 +32,7 @@ pub(super) fn play(world: &mut World) {
 fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
     let client = world.join(KEEPS);
     world.write(client, wire::create("/a"))?;
-    let last = world.truth.last();
+    let last = world.reference.last();
     assert!(world.run_until(1_000, |world| world.nodes.values().all(|node| node.disk.has(last))));
     world.take_down(BEHIND);
     if !world.run_until(5_000, |world| world.serves(KEEPS) && world.serves(LOSES)) {
@@ -42,12 +42,12 @@ fn acknowledged_by_two(world: &mut World) -> Option<Zxid> {
     for n in 0..8 {
         world.write(client, wire::create(&format!("/x{n}")))?;
     }
-    Some(world.truth.last())
+    Some(world.reference.last())
 }
 
 fn loses_its_disk(world: &mut World) {
     world.take_down(LOSES);
-    let membership = world.truth.membership().clone();
+    let membership = world.reference.membership().clone();
     world.node(LOSES).disk.wipe(&membership);
 }
 

@@ -35,7 +35,7 @@ fn servers_whose_ids_are_mixed_up_have_all_that_was_acknowledged() {
         world.net.cut.clear();
         mixed_up.iter().for_each(|id| assert!(world.boot(*id)));
         world.must_come_back();
-        let last = world.truth.last();
-        assert!(world.truth.at("/b", last).is_some(), "seed {seed}");
+        let last = world.reference.last();
+        assert!(world.reference.at("/b", last).is_some(), "seed {seed}");
     }
 }

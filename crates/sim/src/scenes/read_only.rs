@@ -89,7 +89,7 @@ fn a_global_session_waits_for_a_leader() {
         assert!(world.run_until(8_000, World::all_serve));
         assert!(world.clients[reader].conn.is_none(), "with a leader all begins anew");
         assert!(world.come_back(client, left));
-        assert!(world.truth.at("/e", world.truth.last()).is_some());
+        assert!(world.reference.at("/e", world.reference.last()).is_some());
         world.must_come_back();
     }
 }

@@ -41,7 +41,7 @@ fn a_follower_that_gets_a_tree_late_gets_the_configuration_of_the_tree() {
         assert!(world.run_until(2_000, |world| world.serves(far)));
         assert_eq!(world.leader(), Some(leader));
         world.run(200);
-        assert_eq!(active_at(&world, far), *world.truth.membership(), "seed {seed}");
+        assert_eq!(active_at(&world, far), *world.reference.membership(), "seed {seed}");
         world.logs_unread = false;
         world.must_come_back();
     }
@@ -53,7 +53,7 @@ fn a_change_that_is_cut_from_the_log_never_comes_into_force() {
     for seed in 0..20 {
         let (mut world, leader, client) = three_and(1, seed);
         let [near, far] = others(&world, leader);
-        let before = world.truth.membership().clone();
+        let before = world.reference.membership().clone();
         world.isolate(leader, true, true);
         // A change that gives a vote needs a larger quorum than one that removes an observer.
         let change = if seed % 3 == 0 {
@@ -73,7 +73,7 @@ fn a_change_that_is_cut_from_the_log_never_comes_into_force() {
         world.net.cut.clear();
         world.boot(leader);
         world.must_come_back();
-        assert_eq!(world.truth.membership().lines(), before.lines(), "seed {seed}");
+        assert_eq!(world.reference.membership().lines(), before.lines(), "seed {seed}");
         for id in 1..=4 {
             let active = active_at(&world, id);
             assert_eq!(
@@ -94,7 +94,7 @@ fn a_change_that_is_under_way_is_not_in_force_for_an_observer_that_joins() {
         world.take_down(4);
         world.take_down(far);
         world.run(200);
-        let before = world.truth.membership().clone();
+        let before = world.reference.membership().clone();
         world.net.cut.insert((near, leader));
         world.ask(client, Intent::Write(String::new()), wire::reconfig(None, Some("5")));
         assert!(world.run_until(100, |world| proposed_at(world, leader).is_some()));
@@ -114,7 +114,7 @@ fn an_older_configuration_does_not_come_into_force_again() {
         let (mut world, leader, client) = three_and(2, seed);
         let [_, far] = others(&world, leader);
         world.write(client, wire::reconfig(None, Some("4"))).unwrap();
-        let older = world.truth.membership().to_string();
+        let older = world.reference.membership().to_string();
         world.write(client, wire::reconfig(None, Some("5"))).unwrap();
         world.run(500);
         world.take_down(far);

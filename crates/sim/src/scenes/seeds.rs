@@ -18,7 +18,7 @@ struct Failing<'a>(&'a Plan);
 impl Drop for Failing<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            println!("fails: ostler sim {}", self.0);
+            println!("fails: ostler-sim {}", self.0);
         }
     }
 }

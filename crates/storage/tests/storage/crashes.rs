@@ -14,6 +14,10 @@ use ostler_storage::{
     txnlog::{LogOptions, TxnLog},
 };
 use proptest::prelude::*;
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{RngCore, SeedableRng},
+};
 use std::{io, path::Path, sync::Arc};
 
 #[derive(Debug, Clone)]
@@ -61,7 +65,7 @@ struct Machine {
     next: u64,
     /// Transactions up to this one may have been purged.
     floor: u64,
-    random: u64,
+    random: SplitMix64,
 }
 
 impl Machine {
@@ -70,7 +74,16 @@ impl Machine {
         let folders = DataFolders::at(Path::new("/data"), None);
         let options = LogOptions { prealloc_bytes, size_limit_bytes: Some(8000), sync: true };
         let log = TxnLog::open(Arc::new(disk.clone()), folders.logs.clone(), options);
-        Machine { disk, folders, options, log, durable: Vec::new(), next: 1, floor: 0, random: seed | 1 }
+        Machine {
+            disk,
+            folders,
+            options,
+            log,
+            durable: Vec::new(),
+            next: 1,
+            floor: 0,
+            random: SplitMix64::seed_from_u64(seed),
+        }
     }
 
     fn records(&self, sizes: &[usize]) -> Vec<(Zxid, Vec<u8>)> {
@@ -89,8 +102,7 @@ impl Machine {
     }
 
     fn random(&mut self, below: usize) -> usize {
-        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.random >> 33) as usize % below
+        (self.random.next_u64() % below as u64) as usize
     }
 
     fn step(&mut self, step: Step) {

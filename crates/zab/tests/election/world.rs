@@ -7,6 +7,10 @@ use ostler_proto::{
 use ostler_zab::{
     Election, ElectionOutput, ElectionTiming, Electorate, Mono, Quorum, election::ElectionEvent,
 };
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{RngCore, SeedableRng},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CONFIG: &str = "version=0";
@@ -61,7 +65,7 @@ pub(crate) struct World {
     /// Links that carry nothing.
     pub(crate) cut: BTreeSet<(i64, i64)>,
     sent: u64,
-    random: u64,
+    random: SplitMix64,
     /// The longest that a message is under way.
     pub(crate) delay_max: u64,
 }
@@ -81,14 +85,13 @@ impl World {
             link_free: BTreeMap::new(),
             cut: BTreeSet::new(),
             sent: 0,
-            random: seed | 1,
+            random: SplitMix64::seed_from_u64(seed),
             delay_max: 3,
         }
     }
 
     pub(crate) fn random(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.random >> 33) % below
+        self.random.next_u64() % below
     }
 
     /// A process starts and looks for a leader.

@@ -11,6 +11,10 @@ use ostler_zab::{
     leading::{FromLearner, LeadingTiming, LinkId},
     learning::FromLeader,
 };
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{RngCore, SeedableRng},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 400 };
@@ -59,7 +63,7 @@ pub(crate) struct World {
     pub(crate) truth: Truth,
     pub(crate) values: u64,
     pub(crate) hang_ups: Vec<String>,
-    random: u64,
+    random: SplitMix64,
     seed: u64,
 }
 
@@ -78,14 +82,13 @@ impl World {
             truth: Truth::default(),
             values: 0,
             hang_ups: Vec::new(),
-            random: seed.wrapping_mul(2).wrapping_add(1),
+            random: SplitMix64::seed_from_u64(seed),
             seed,
         }
     }
 
     pub(crate) fn random(&mut self, below: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (self.random >> 33) % below
+        self.random.next_u64() % below
     }
 
     pub(crate) fn member(&mut self, id: i64) -> &mut Member {

@@ -12,7 +12,7 @@ const FRAME_MAX: usize = 1 << 20;
 /// The most deadlines that may be due at one moment.
 const DEADLINES_AT_ONCE: usize = 20;
 
-/// What the session has been asked, and has done so far.
+/// The calls that the session has got, and its results so far.
 #[derive(Default)]
 pub(super) struct Ledger {
     unanswered: BTreeSet<RequestId>,

@@ -1,20 +1,20 @@
 use super::{super::words::split, *};
 use std::time::Duration;
 
-fn understood(line: &str) -> Result<Understood, CommandError> {
+fn parsed(line: &str) -> Result<ParsedLine, CommandError> {
     let words = split(line).unwrap();
-    understand(&words[0], &words[1..])
+    parse(&words[0], &words[1..])
 }
 
 #[track_caller]
 fn check(line: &str, command: Command) {
-    let expected = Understood { line: Line::Command(command), outdated: None };
-    assert_eq!(understood(line), Ok(expected), "{line}");
+    let expected = ParsedLine { action: Action::Command(command), outdated: None };
+    assert_eq!(parsed(line), Ok(expected), "{line}");
 }
 
 #[track_caller]
 fn refused(line: &str, said: &str) {
-    assert_eq!(understood(line).map_err(|error| error.to_string()), Err(said.into()), "{line}");
+    assert_eq!(parsed(line).map_err(|error| error.to_string()), Err(said.into()), "{line}");
 }
 
 fn path(path: &str) -> String {
@@ -27,7 +27,7 @@ fn create(data: Option<&str>, mode: CreateMode) -> Command {
 }
 
 #[test]
-fn reads() {
+fn commands_that_read_take_their_options() {
     let ls = |stat, watch, recursive| Command::Ls { path: path("/a"), stat, watch, recursive };
     check("ls /a", ls(false, false, false));
     check("ls -s -w -R /a", ls(true, true, true));
@@ -48,7 +48,7 @@ fn reads() {
 }
 
 #[test]
-fn creates_in_every_mode() {
+fn create_has_every_mode() {
     let ttl = Duration::from_millis(3000);
     check("create /a", create(None, CreateMode::Persistent));
     check("create /a \"\"", create(Some(""), CreateMode::Persistent));
@@ -72,11 +72,11 @@ fn creates_in_every_mode() {
         "create: -c goes with neither -s nor -e: containers are neither sequential nor ephemeral",
     );
     refused("create -c -t 1 /a", "create: -t does not go with -c: containers have no time to live");
-    refused("create -t x /a", "create: \"x\" is no time to live in milliseconds");
+    refused("create -t x /a", "create: \"x\" is not a valid time to live in milliseconds");
 }
 
 #[test]
-fn writes() {
+fn commands_that_write_take_their_options() {
     let set = |data, version| Command::Write(Write::Set { path: path("/a"), data, version, stat: false });
     check("set /a x", set(Data::Given(b"x".to_vec()), -1));
     check("set -v 3 /a x", set(Data::Given(b"x".to_vec()), 3));
@@ -87,8 +87,8 @@ fn writes() {
     check("set /a --file -", set(Data::Input, -1));
     // Java's decoder wants no padding.
     check("set -b /a /wo", set(Data::Given(b"\xff\n".to_vec()), -1));
-    refused("set -b /a ?", "set: \"?\" is no base64");
-    refused("set /a", "it is written: set [-s] [-v version] [-b] [--file name] path data");
+    refused("set -b /a ?", "set: \"?\" is not a valid base64");
+    refused("set /a", "usage: set [-s] [-v version] [-b] [--file name] path data");
     check("delete -v 1 /a", Command::Write(Write::Delete { path: path("/a"), version: 1 }));
     check("check /a 4", Command::Write(Write::Check { path: path("/a"), version: 4 }));
     check("deleteall /a", Command::DeleteAll { path: path("/a"), batch: 1000 });
@@ -102,21 +102,21 @@ fn writes() {
 }
 
 #[test]
-fn old_ways_are_understood_and_told() {
+fn forms_of_old_versions_work_with_a_note() {
     for (line, command) in [
         ("get /a watch", Command::Get { path: path("/a"), stat: false, watch: true, form: Form::Plain }),
         ("ls /a true", Command::Ls { path: path("/a"), stat: false, watch: true, recursive: false }),
         ("stat /a 1", Command::Stat { path: path("/a"), watch: true }),
         ("delete /a 7", Command::Write(Write::Delete { path: path("/a"), version: 7 })),
     ] {
-        let understood = understood(line).unwrap();
-        assert_eq!(understood.line, Line::Command(command), "{line}");
-        assert!(understood.outdated.is_some_and(|said| said.contains("is outdated")), "{line}");
+        let parsed_line = parsed(line).unwrap();
+        assert_eq!(parsed_line.action, Action::Command(command), "{line}");
+        assert!(parsed_line.outdated.is_some_and(|said| said.contains("is outdated")), "{line}");
     }
 }
 
 #[test]
-fn watches() {
+fn commands_for_watches_take_their_options() {
     let add = |mode| Command::AddWatch { path: path("/a"), mode };
     check("addWatch /a", add(AddWatchMode::PersistentRecursive));
     check("addWatch -m persistent /a", add(AddWatchMode::Persistent));
@@ -126,16 +126,16 @@ fn watches() {
     check("removewatches -r /a", remove(WatcherType::PersistentRecursive, false));
     check("printwatches off", Command::PrintWatches(Some(false)));
     check("watch -R -n 3 /a", Command::Watch { path: path("/a"), recursive: true, count: Some(3) });
-    let said = "addWatch: \"often\" is no mode: they are PERSISTENT and PERSISTENT_RECURSIVE";
+    let said = "addWatch: \"often\" is not a valid mode: they are PERSISTENT and PERSISTENT_RECURSIVE";
     refused("addWatch -m often /a", said);
 }
 
 #[test]
-fn quotas_and_the_ensemble() {
+fn commands_for_quotas_and_the_ensemble_take_their_options() {
     let limits = QuotaNumbers { count: 5, bytes_hard: 0, ..QuotaNumbers::UNSET };
     check("setquota -n 5 -B 0 /a", Command::SetQuota { path: path("/a"), limits });
     refused("setquota -n 0 /a", "setquota: a limit on the count of znodes is greater than zero");
-    refused("setquota /a", "it is written: setquota -n|-b|-N|-B val path");
+    refused("setquota /a", "usage: setquota -n|-b|-N|-B val path");
     let which = Limits { bytes: true, ..Limits::default() };
     check("delquota -b /a", Command::DelQuota { path: path("/a"), which });
     let change = Change::Step { joining: Some("4=h:1:2;3,5=h:1:2;3".into()), leaving: Some("2".into()) };
@@ -148,26 +148,26 @@ fn quotas_and_the_ensemble() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_in_one_sentence() {
+fn an_invalid_line_gives_one_sentence() {
     refused("frobnicate", "Command not found frobnicate; help lists all");
     refused("getacl /a", "Command not found getacl; did you mean getAcl?");
-    refused("ls", "it is written: ls [-?] [-s] [-w] [-R] path");
+    refused("ls", "usage: ls [-?] [-s] [-w] [-R] path");
     refused(
         "ls -x /a",
-        "ls: -x is no option of it (quote data that begins with a dash); it is written: ls [-?] [-s] [-w] [-R] path",
+        "ls: it has no option -x (quote data that begins with a dash); usage: ls [-?] [-s] [-w] [-R] path",
     );
     let path =
         "path of a znode: it begins with a slash, and has no empty, `.` or `..` part and no slash at the end";
-    refused("ls a", &format!("ls: \"a\" is no {path}"));
-    refused("stat /a/", &format!("stat: \"/a/\" is no {path}"));
+    refused("ls a", &format!("ls: \"a\" is not a valid {path}"));
+    refused("stat /a/", &format!("stat: \"/a/\" is not a valid {path}"));
     refused(r"ls $'\xff'", "\u{fffd} is no UTF-8 text");
 }
 
 #[test]
-fn somebody_elses_command_keeps_its_options() {
+fn the_command_line_after_lock_keeps_its_options() {
     let words = ["sh", "-c", "echo -s"].map(Word::plain).to_vec();
-    let Understood { line, .. } = understood("lock /l -- sh -c 'echo -s'").unwrap();
-    let Line::Hold { what: Held::Lock, path, command } = line else { panic!("{line:?}") };
+    let ParsedLine { action, .. } = parsed("lock /l -- sh -c 'echo -s'").unwrap();
+    let Action::Hold { kind: HoldKind::Lock, path, command } = action else { panic!("{action:?}") };
     let texts = |words: &[Word]| words.iter().map(|word| word.text().unwrap().to_owned()).collect::<Vec<_>>();
     assert_eq!((&*path, texts(&command)), ("/l", texts(&words)));
 }

@@ -1,14 +1,15 @@
-//! Somebody else's command, run while holding a lock or leading.
+//! Runs another program while the shell holds a lock or leads.
 //!
-//! As soon as that may be lost, the command is told to end, and killed if it does not: from then on another holder can
-//! begin. What it has sent elsewhere before may still arrive, so it gets the holder's token, for stores that check it.
+//! As soon as the lock or the leadership may be lost, the program gets SIGTERM, and SIGKILL if it does not end: from
+//! then on another holder can begin. Requests that the program has sent may still arrive elsewhere. So the program gets
+//! the fencing token, for stores that check it.
 
 use super::super::{
-    command::Held,
+    command::HoldKind,
     error::{ShellError, While},
     output::note,
     session::{Flow, Input, ShellSession},
-    signals::{Signals, Told},
+    signals::{Signals, StopSignal},
     words::Word,
 };
 use ostler_client::Client;
@@ -33,26 +34,26 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a command has for its end once it was told to end.
+/// The time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
-/// The shell's code for being told to end while it waits.
+/// The exit code if a signal ends the shell while it waits.
 const INTERRUPTED: u8 = 130;
 const CANNOT_WAIT: &str = "cannot wait for the command";
-/// The holder's token, a number that grows from holder to holder.
+/// The variable with the fencing token, which grows from holder to holder.
 const TOKEN: &str = "OSTLER_TOKEN";
-/// The znode by which it is held.
+/// The variable with the path of the holder's znode.
 const NODE: &str = "OSTLER_NODE";
 
 impl ShellSession {
     pub(crate) async fn hold(
         &mut self,
-        what: Held,
+        kind: HoldKind,
         path: &str,
         command: &[Word],
         signals: &mut Signals,
     ) -> Result<Flow, ShellError> {
         let taken = signals.take_ends().during("cannot listen for signals")?;
-        let held = self.held(what, path, command, signals).await;
+        let held = self.held(kind, path, command, signals).await;
         if taken {
             signals.leave_ends();
         }
@@ -61,21 +62,21 @@ impl ShellSession {
 
     async fn held(
         &mut self,
-        what: Held,
+        kind: HoldKind,
         path: &str,
         command: &[Word],
         signals: &mut Signals,
     ) -> Result<Flow, ShellError> {
         let client = self.client()?;
         let holding = tokio::select! {
-            holding = Holding::wait(what, &client, path) => holding?,
+            holding = Holding::wait(kind, &client, path) => holding?,
             told = signals.next() => return Err(match told {
-                Told::Interrupt => ShellError::Interrupted,
-                Told::Terminate | Told::HangUp => ShellError::Stopped(INTERRUPTED),
+                StopSignal::Interrupt => ShellError::Interrupted,
+                StopSignal::Terminate | StopSignal::HangUp => ShellError::Stopped(INTERRUPTED),
             }),
         };
         let ran = run(command, self.input, holding.fence(), signals).await;
-        // If it takes longer, it goes on in the background, and ends with the session at the latest.
+        // A release that takes longer goes on in the background. The znode ends with the session at the latest.
         let _ = timeout(GRACE, holding.end()).await;
         ran
     }
@@ -87,14 +88,14 @@ enum Holding {
 }
 
 impl Holding {
-    async fn wait(what: Held, client: &Client, path: &str) -> Result<Holding, ShellError> {
+    async fn wait(kind: HoldKind, client: &Client, path: &str) -> Result<Holding, ShellError> {
         let me = format!("{}-{}", uname().nodename().to_string_lossy(), std::process::id());
-        match what {
-            Held::Lock => {
+        match kind {
+            HoldKind::Lock => {
                 let lock = InterProcessMutex::new(client, path).node_data(me);
                 Ok(Holding::Lock(lock.acquire().await?))
             }
-            Held::Leadership => {
+            HoldKind::Leadership => {
                 let latch = LeaderLatch::new(client, path, &me);
                 latch.start();
                 let fence = latch.wait_for_leadership().await?;
@@ -112,7 +113,7 @@ impl Holding {
 
     async fn end(self) {
         match self {
-            // If it fails it goes on in the background.
+            // A release that fails is repeated in the background.
             Holding::Lock(guard) => drop(guard.release().await),
             Holding::Leadership(latch, _) => latch.close().await,
         }
@@ -127,7 +128,7 @@ async fn run(
 ) -> Result<Flow, ShellError> {
     let Some((program, arguments)) = command.split_first() else { return Ok(Flow::Goes) };
     let stdin = match input {
-        // The lines that come there are for us.
+        // The lines of the input are commands of the shell.
         Input::Commands => Stdio::null(),
         Input::Free | Input::Keyboard => Stdio::inherit(),
     };
@@ -146,19 +147,19 @@ async fn run(
     loop {
         tokio::select! {
             biased;
-            status = child.wait() => return told_by(status.during(CANNOT_WAIT)?).map(|()| Flow::Goes),
+            status = child.wait() => return result_of(status.during(CANNOT_WAIT)?).map(|()| Flow::Goes),
             () = &mut lost => {
                 note(&format!("{} may be lost: ending the command", fence.node()));
                 end(&mut child, Signal::TERM, GRACE).await?;
                 return Err(ShellError::Refused(format!("{} was lost while the command ran", fence.node())));
             }
             told = signals.next() => {
-                // What it means is for the command to say, as with any shell.
+                // The program has got it from the terminal, and decides what to do.
                 if told.by_terminal() {
                     continue;
                 }
-                // Held until it has ended: nobody else may begin before.
-                return match told_by(end(&mut child, told.signal(), GRACE).await?) {
+                // The lock is held until the program has ended: no other holder may begin before.
+                return match result_of(end(&mut child, told.signal(), GRACE).await?) {
                     Err(ShellError::Ended(code)) => Err(ShellError::Stopped(code)),
                     ended => ended.map(|()| Flow::Ends),
                 };
@@ -167,14 +168,14 @@ async fn run(
     }
 }
 
-/// Tells it to end, and kills it if it has not after the grace.
+/// Sends a signal, waits for `grace`, and kills the program if it has not ended by then.
 async fn end(child: &mut Child, signal: Signal, grace: Duration) -> Result<ExitStatus, ShellError> {
     tell(child, signal);
     match timeout(grace, child.wait()).await {
         Ok(status) => status,
         Err(_) => {
             note("the command has not ended when told to: killing it");
-            // Nothing else can go wrong than that it has ended meanwhile.
+            // The only possible error is that the program has ended meanwhile.
             let _ = child.start_kill();
             child.wait().await
         }
@@ -185,13 +186,13 @@ async fn end(child: &mut Child, signal: Signal, grace: Duration) -> Result<ExitS
 fn tell(child: &Child, signal: Signal) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     if let Some(pid) = pid {
-        // It may have ended meanwhile.
+        // The program may have ended meanwhile.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// As shells tell it: 128 and the signal that has ended it.
-fn told_by(status: ExitStatus) -> Result<(), ShellError> {
+/// The result by the program's exit status. As in other shells, the code after a signal is 128 plus its number.
+fn result_of(status: ExitStatus) -> Result<(), ShellError> {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     match u8::try_from(code).unwrap_or(1) {
         0 => Ok(()),
@@ -204,7 +205,7 @@ mod tests {
     use super::*;
     use tokio::io::{AsyncBufReadExt, BufReader};
 
-    /// Starts a shell's script, and waits until it has said a line.
+    /// Starts a script of sh, and waits until it has printed a line.
     async fn started(script: &str) -> Child {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
@@ -216,9 +217,9 @@ mod tests {
 
     async fn ended(script: &str, grace: Duration) -> Option<u8> {
         let mut child = started(script).await;
-        // Kept open: this is what it waits for.
+        // Kept open: the script waits for it.
         let _input = child.stdin.take();
-        match told_by(end(&mut child, Signal::TERM, grace).await.unwrap()) {
+        match result_of(end(&mut child, Signal::TERM, grace).await.unwrap()) {
             Ok(()) => None,
             Err(ShellError::Ended(code)) => Some(code),
             Err(other) => panic!("{other}"),

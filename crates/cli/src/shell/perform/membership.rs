@@ -62,7 +62,7 @@ fn text_of(data: &Bytes) -> String {
     String::from_utf8_lossy(data).into_owned()
 }
 
-/// The version and a connect string, as upstream puts them together. A standalone server has neither.
+/// The version and the connect string, as zkCli.sh prints them. A standalone server has neither.
 fn for_clients_of(data: &Bytes) -> Result<String, ShellError> {
     if data.trim_ascii().is_empty() {
         return Ok(String::new());

@@ -12,7 +12,7 @@ use ostler_proto::path::{CONFIG, QUOTA_LIMITS, QUOTA_ROOT, ancestors};
 use ostler_tree::quota::{QuotaNumbers, limits_path, stats_path};
 
 impl ShellSession {
-    /// A client without a root of its own, and the path as the servers know it.
+    /// A client without a root (chroot), and the path as the servers know it.
     fn of_servers(&self, path: &str) -> Result<(Client, String), ShellError> {
         let connection = self.connected()?;
         let path = match (connection.client.namespace(), path) {
@@ -39,7 +39,7 @@ impl ShellSession {
             }
             Err(error) if error.is_no_node() => {
                 client.create(&limits_at, &quota_text::limits_text(limits)).creating_parents().await?;
-                // The server writes the usage into it as soon as it is there.
+                // The server writes the usage into this znode as soon as it exists.
                 client.create(&usage_at, &QuotaNumbers::usage_text(0, 0)).await?;
                 limits
             }
@@ -76,7 +76,7 @@ impl ShellSession {
         }
         client.delete(&limits_at).await?;
         client.delete(&stats_path(&absolute)).quietly().await?;
-        // What is empty now serves nobody.
+        // Znodes without content are deleted.
         let mirror = format!("{QUOTA_ROOT}{absolute}");
         let above = ancestors(&mirror).filter(|path| path.len() > QUOTA_ROOT.len());
         for path in [&*mirror].into_iter().chain(above) {
@@ -108,7 +108,7 @@ fn refuse_place(path: &str) -> Result<(), ShellError> {
     Ok(())
 }
 
-/// Servers know one quota on the way from a znode to the root.
+/// Refuses a second quota on the way from a znode to the root: servers allow only one.
 async fn refuse_nesting(client: &Client, path: &str) -> Result<(), ShellError> {
     for above in ancestors(path).filter(|above| *above != "/") {
         if client.exists(&limits_path(above)).await?.is_some() {

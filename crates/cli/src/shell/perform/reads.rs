@@ -1,7 +1,7 @@
 //! Commands that read one znode.
 
 use super::super::{
-    answer::{Answer, Look},
+    answer::{Answer, OutputStyle},
     error::ShellError,
     output::note,
     session::ShellSession,
@@ -41,7 +41,8 @@ impl ShellSession {
                 read
             }
         };
-        if form == Form::Plain && self.output.look != Look::Json && value_text::text(&data).is_none() {
+        if form == Form::Plain && self.output.style != OutputStyle::Json && value_text::text(&data).is_none()
+        {
             note("the data is not text and is shown in hexadecimal; get --raw gives the bytes");
         }
         self.answer(&Answer::Data { path, data, form, stat: stat.then_some(found) })

@@ -14,11 +14,11 @@ use super::super::{
 use ostler_client::paths;
 
 impl ShellSession {
-    /// Siblings together, then what is below each, as upstream shows them.
+    /// Lists siblings together, then the znodes below each, in the order of zkCli.sh.
     pub(super) async fn ls_all(&mut self, path: &str, watch: bool) -> Result<(), ShellError> {
         let client = self.client()?;
         if watch {
-            // Upstream reads the first znode's data as well, and so leaves a watch there, too.
+            // zkCli.sh reads the first znode's data, too, and so sets a data watch.
             let (_, changed) = client.get_data(path).watch().await?;
             self.connected()?.watches.once(path, Watched::Data, changed);
         }

@@ -9,7 +9,7 @@ use super::super::{
 use ostler_client::{AddWatchMode, Error, EventKind, WatcherType};
 
 impl ShellSession {
-    /// Shows changes as they come, until there were `count` of them.
+    /// Shows changes when they happen, until `count` were shown.
     pub(super) async fn watch(
         &mut self,
         path: &str,
@@ -23,7 +23,7 @@ impl ShellSession {
             let Some(event) = changes.next().await else {
                 return Err(ShellError::Refused(format!("the watch of {path} was removed")));
             };
-            // A gap has no path of its own: it is about all that is watched.
+            // A gap has no path of its own: it concerns the whole watch.
             let path = if event.kind == EventKind::Gap { path.to_owned() } else { event.path };
             self.answer(&Answer::Event { at_ms: now_ms(), kind: event.kind, path, zxid: event.zxid })?;
             self.output.flush()?;
@@ -39,7 +39,7 @@ impl ShellSession {
         Ok(())
     }
 
-    /// At the server; `here` as well if there is no connection.
+    /// Removes watches at the server; with `here` also in this shell if there is no connection.
     pub(super) async fn remove_watches(
         &mut self,
         path: &str,
@@ -49,7 +49,7 @@ impl ShellSession {
         let client = self.client()?;
         if client.is_connected() || !here {
             match client.remove_watches(path, kind).await {
-                // It was there when we looked.
+                // The watch was there a moment ago.
                 Err(Error::ConnectionLoss { .. } | Error::NotConnected { .. }) if here => {}
                 removed => return Ok(removed?),
             }

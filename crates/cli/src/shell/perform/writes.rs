@@ -17,11 +17,11 @@ use tokio::sync::oneshot;
 
 /// Bytes of paths in one transaction of deletes; a request must stay below a server's limit of a MiB.
 const BATCH_BYTES: usize = 512 << 10;
-/// What a delete takes beside its path, and more.
+/// An upper bound of the bytes of a delete in a request, without its path.
 const DELETE_BYTES: usize = 32;
 
 impl ShellSession {
-    /// Does a write, or keeps it for the transaction that was begun.
+    /// Carries out a write, or adds it to the transaction that was begun.
     pub(super) async fn write(&mut self, write: Write<Data>) -> Result<(), ShellError> {
         let read = async |data| match data {
             Data::Given(bytes) => Ok(bytes),
@@ -83,7 +83,7 @@ impl ShellSession {
         self.transaction.take().map(drop).ok_or_else(no_transaction)
     }
 
-    /// Whatever comes of it, the transaction is over: what failed once would fail again.
+    /// Sends the transaction. It is over even if it fails: it would fail again.
     pub(super) async fn commit(&mut self) -> Result<(), ShellError> {
         let client = self.client()?;
         let writes = self.transaction.take().ok_or_else(no_transaction)?;
@@ -119,7 +119,7 @@ impl ShellSession {
             let paths = all.split_off(begin);
             let deletes = paths.iter().rev().fold(client.multi(), |multi, path| multi.delete(path, -1));
             match deletes.commit().await {
-                // Others create and delete here as well; one by one, what is gone is no trouble.
+                // Other clients create and delete here, too. Deletes one by one pass over znodes that are gone.
                 Err(error) if error.is_no_node() || error.is_not_empty() => {
                     for path in paths.iter().rev() {
                         client.delete(path).quietly().deleting_children_if_needed().await?;
@@ -142,7 +142,7 @@ impl ShellSession {
         self.answer(&Answer::Changed { path, stat: stat.then_some(set) })
     }
 
-    /// Goes on where it is not allowed, and tells in the end.
+    /// Sets the list of all znodes. Goes on after a refusal, and reports it at the end.
     pub(super) async fn set_acl_of_all(
         &mut self,
         path: &str,
@@ -151,7 +151,7 @@ impl ShellSession {
     ) -> Result<(), ShellError> {
         let client = self.client()?;
         let mut all = Vec::new();
-        // Found first: the new list may not let us read.
+        // All paths are read before the first change: the new list may forbid reading.
         let mut walk = Walk::new(&client, path, None);
         while let Some(visited) = walk.next().await? {
             all.push(visited.path);
@@ -174,19 +174,19 @@ impl ShellSession {
     }
 }
 
-/// More than any server takes.
+/// More bytes than any server accepts.
 const FILE_MAX: u64 = 1 << 30;
 
 const INPUT: &str = "cannot read the input";
 
-/// Reads in a thread of its own: a pipe can be long in coming, and whoever waits for it can be interrupted. The thread
-/// is left to itself then, and ends with the program.
+/// Reads the input in a thread of its own, so that the command can be interrupted while a pipe gives nothing. After an
+/// interruption the thread ends with the program.
 async fn apart(
     read: impl FnOnce() -> Result<Vec<u8>, ShellError> + Send + 'static,
 ) -> Result<Vec<u8>, ShellError> {
     let (to, bytes) = oneshot::channel();
     let work = move || {
-        // Nobody may wait for it any more.
+        // The command may have been interrupted.
         let _ = to.send(read());
     };
     thread::Builder::new().name("data".into()).spawn(work).during("cannot start")?;

@@ -1,21 +1,21 @@
-//! Runs in processes of their own: what breaks a promise ends its process, and no other.
+//! Worker processes, which run plans. A broken promise ends its own process only.
 
-use super::Sim;
+use crate::SimArgs;
 use clap::Parser;
 use ostler_sim::{Plan, run};
 use std::{
     env,
     io::{self, BufRead, BufReader, Write},
-    panic,
+    iter, panic,
     process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio, exit},
 };
 
-/// How a worker ends that has found something.
-const FOUND: i32 = 3;
+/// The exit code of a worker that has found a broken promise.
+const BROKEN_PROMISE: i32 = 3;
 
-/// The numbers of a run.
+/// The figures of one run, or the sums over several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Numbers {
+pub(super) struct RunFigures {
     pub(super) fingerprint: u64,
     pub(super) virtual_ms: u64,
     pub(super) epochs: u64,
@@ -23,11 +23,11 @@ pub(super) struct Numbers {
     pub(super) faults: u64,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verdict {
-    Kept(Numbers),
-    /// A promise was broken: which, and how.
+    Kept(RunFigures),
+    /// A promise was broken. The text says which one, and how.
     Broken(String),
 }
 
@@ -40,11 +40,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts one, in which a bug is planted if one is named.
+    /// Starts a worker process. If `plant` names a bug, it is planted there.
     pub(super) fn start(plant: Option<String>) -> io::Result<Worker> {
         let mut command = Command::new(env::current_exe()?);
-        command.args(["sim", "--worker"]);
-        // The next ensemble takes the memory of the one before: to give it back to the system costs a tenth of the time.
+        command.arg("--worker");
+        // The next run uses the memory of the run before. Giving it back to the system would take a tenth of the time.
         command.env("MIMALLOC_PURGE_DELAY", "-1");
         if let Some(bug) = &plant {
             command.args(["--plant", bug]);
@@ -56,7 +56,7 @@ impl Worker {
         Ok(Worker { child, plans, verdicts, plant })
     }
 
-    /// Runs a plan. After one that broke a promise the process is another.
+    /// Runs a plan. A process that broke a promise is replaced by a new one.
     pub(super) fn attempt(&mut self, plan: &Plan) -> io::Result<Verdict> {
         writeln!(self.plans, "{plan}")?;
         let mut line = String::new();
@@ -64,7 +64,7 @@ impl Worker {
         if let Some(numbers) = line.strip_prefix("kept ") {
             let mut numbers = numbers.split_whitespace().map(|number| number.parse().unwrap_or(0));
             let mut next = || numbers.next().unwrap_or(0);
-            return Ok(Verdict::Kept(Numbers {
+            return Ok(Verdict::Kept(RunFigures {
                 fingerprint: next(),
                 virtual_ms: next(),
                 epochs: next(),
@@ -84,34 +84,27 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It has nothing to finish.
+        // The process has nothing to finish.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-#[derive(Parser)]
-#[command(no_binary_name = true)]
-struct Line {
-    #[command(flatten)]
-    sim: Sim,
-}
-
-/// Runs what comes in, until nothing does.
+/// Runs the plans that come in at the standard input, until its end.
 pub(super) fn serve() -> ExitCode {
     panic::set_hook(Box::new(|broken| {
         println!("broken {}", one_line(&broken.to_string()));
-        exit(FOUND);
+        exit(BROKEN_PROMISE);
     }));
     for line in io::stdin().lines().map_while(Result::ok) {
-        let sim = match Line::try_parse_from(line.split_whitespace()) {
-            Ok(line) => line.sim,
+        let args = match SimArgs::try_parse_from(iter::once("ostler-sim").chain(line.split_whitespace())) {
+            Ok(args) => args,
             Err(error) => {
-                eprintln!("ostler sim: {error}");
+                eprintln!("ostler-sim: {error}");
                 return ExitCode::FAILURE;
             }
         };
-        let report = run(&sim.plan(sim.seed), false);
+        let report = run(&args.plan(args.seed), false);
         let of = |what| report.tally.get(what).copied().unwrap_or(0);
         println!(
             "kept {} {} {} {} {}",
@@ -125,21 +118,21 @@ pub(super) fn serve() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Tells what happens in one run.
+/// Runs one plan, and prints all its events.
 pub(super) fn explain(plan: &Plan) -> ExitCode {
-    // A reader that has seen enough, as `head`, ends this quietly.
+    // If the reader ends early, as `head` does, this program ends without a message.
     sigpipe::reset();
     panic::set_hook(Box::new(|broken| {
         println!("\nA promise is broken: {}", one_line(&broken.to_string()));
         exit(1);
     }));
-    println!("ostler sim {plan}\n");
+    println!("ostler-sim {plan}\n");
     let report = run(plan, true);
     println!("\nEvery promise was kept. All events have the hash {:016x}.", report.fingerprint.value());
     ExitCode::SUCCESS
 }
 
-/// A panic's message begins with where it was; its reader wants to know what.
+/// The message of a panic in one line, with its place at the end.
 fn one_line(message: &str) -> String {
     let (place, what) = message.split_once('\n').unwrap_or(("", message));
     let place = place.trim_start_matches("panicked at ").trim_end_matches(':');

@@ -1,4 +1,4 @@
-//! `ostler sim`: whole ensembles on virtual time, from seeds.
+//! `ostler-sim`: runs ensembles on virtual time, from seeds.
 
 mod campaign;
 #[cfg(feature = "planted-bugs")]
@@ -6,62 +6,72 @@ mod planted;
 mod worker;
 
 use campaign::Campaign;
-use clap::Args;
+use clap::Parser;
 use ostler_sim::{FaultKind, Plan, Scene, parse_skip};
 use std::{collections::BTreeSet, process::ExitCode};
 
-/// Run ensembles with their clients on virtual time, with faults, and check what they promise
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Run simulated ensembles with clients and faults on virtual time, and check what the service promises.
 ///
-/// Each seed decides everything that happens in a run, so a seed that fails fails every time. The shortest run that
-/// still fails is searched for, and printed as the command that repeats it; --explain tells its story.
-#[derive(Args)]
-#[command(after_help = "Example: ostler sim --seed 1 --seeds 100 --servers 3,5")]
-pub(crate) struct Sim {
-    /// The first seed.
+/// The seed of a run decides everything that happens in it, so a run that fails once fails every time. After a failure
+/// a smaller run that still fails is searched, and printed as the command that repeats it; with --explain that command
+/// prints all events of the run.
+#[derive(Parser)]
+#[command(
+    name = "ostler-sim",
+    version,
+    after_help = "Example: ostler-sim --seed 1 --seeds 100 --servers 3,5"
+)]
+struct SimArgs {
+    /// First seed.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// How many seeds to run, counted up from the first.
+    /// Number of seeds to run, counted up from the first.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seeds: u64,
-    /// How many servers vote; several numbers are used in turn by the seeds [default: mostly 3 or 5, chosen by the seed].
+    /// Number of servers that vote; of several numbers, each seed takes the next [default: decided by the seed, mostly
+    /// 3 or 5].
     #[arg(long, value_delimiter = ',', value_name = "N,...", value_parser = clap::value_parser!(u8).range(1..=7))]
     servers: Vec<u8>,
-    /// How long each run lasts, in virtual seconds.
-    #[arg(long, default_value_t = 60, value_name = "S", value_parser = clap::value_parser!(u64).range(Plan::SECONDS_MIN..))]
+    /// Length of each run, in virtual seconds.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(Plan::SECONDS_MIN..))]
     seconds: u64,
-    /// How many observers there are [default: decided by the seed].
+    /// Number of observers [default: decided by the seed].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(..=4))]
     observers: Option<u8>,
-    /// How many clients there are [default: decided by the seed].
+    /// Number of clients that send random requests [default: decided by the seed].
     #[arg(long, value_name = "N")]
     clients: Option<u8>,
-    /// How many clients compete for one lock [default: decided by the seed].
+    /// Number of processes that compete for locks and leaderships [default: decided by the seed].
     #[arg(long, value_name = "N")]
     contenders: Option<u8>,
-    /// Kinds of faults to leave out.
+    /// Kinds of faults to leave out, for example kill,power-loss [default: none].
     #[arg(long, value_delimiter = ',', value_name = "KIND,...", value_parser = fault_kind)]
     without: Vec<FaultKind>,
-    /// Numbers of single faults to leave out.
+    /// Numbers of single faults to leave out, as --explain prints them [default: none].
     #[arg(long, default_value = "", hide_default_value = true, value_name = "N,N-N,...", value_parser = parse_skip)]
     skip: BTreeSet<u32>,
-    /// Run a fixed course of events instead of random faults; the seed decides the times of the events.
+    /// Scene to play instead of random faults, for example later-epoch; the seed decides the times of its events
+    /// [default: random faults].
     #[arg(long, value_name = "NAME", value_parser = scene)]
     scene: Option<Scene>,
-    /// How many processes run seeds [default: the number of processors].
+    /// Number of processes that run seeds [default: the number of processors].
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Print everything that happens in the run of one seed.
+    /// Run only the first seed, and print all its events.
     #[arg(long)]
     explain: bool,
-    /// Plant a bug and see whether a seed finds it; `list` prints the names of the bugs.
+    /// Plant this bug, and search for a run that finds it; `list` prints the names of the bugs.
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "BUG")]
     plant: Option<String>,
-    /// Plant every bug in turn, and print how many seeds it took to find each.
+    /// Plant every bug in turn, and print a table of the runs that found them.
     #[cfg(feature = "planted-bugs")]
     #[arg(long)]
     planted: bool,
-    /// Run what comes in at the standard input; this is how the program runs itself
+    /// Run the plans that are read from the standard input; the program starts its own worker processes with this.
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -76,8 +86,12 @@ fn scene(name: &str) -> Result<Scene, String> {
     Scene::named(name).ok_or_else(|| format!("the scenes are {}", names()))
 }
 
-impl Sim {
-    pub(crate) fn run(&self) -> ExitCode {
+fn main() -> ExitCode {
+    SimArgs::parse().run()
+}
+
+impl SimArgs {
+    fn run(&self) -> ExitCode {
         #[cfg(feature = "planted-bugs")]
         if self.planted || self.plant.is_some() {
             return planted::run(self);

@@ -2,7 +2,7 @@
 
 use crate::{
     acl_checks::RequestedAcls,
-    guarded::Guarded,
+    guarded::GuardedZnodes,
     history::History,
     marks::Marks,
     model::{Model, parent},
@@ -43,7 +43,7 @@ const LOOK_EVERY: usize = 64;
 type Sessions = Vec<(SessionId, i32)>;
 
 /// The history as serving members have committed it, and the tree that follows from it.
-pub(crate) struct Truth {
+pub(crate) struct ReferenceHistory {
     /// Every record that was ever proposed.
     proposed: BTreeMap<Zxid, Record>,
     history: History,
@@ -69,15 +69,15 @@ pub(crate) struct Truth {
     /// Sessions whose client begins its xids anew on each connection.
     restarting_xids: BTreeSet<SessionId>,
     pub(crate) marks: Marks,
-    pub(crate) guarded: Guarded,
+    pub(crate) guarded: GuardedZnodes,
     /// Sessions that have ended; the value is true if a server ended them, not their client.
     pub(crate) ended: BTreeMap<SessionId, bool>,
 }
 
-impl Truth {
-    pub(crate) fn new(membership: Membership) -> Truth {
+impl ReferenceHistory {
+    pub(crate) fn new(membership: Membership) -> ReferenceHistory {
         let tree = Tree::fresh(ExtendedTypes::default());
-        let mut truth = Truth {
+        let mut reference = ReferenceHistory {
             proposed: BTreeMap::new(),
             history: History::default(),
             committed: 0,
@@ -94,11 +94,11 @@ impl Truth {
             last_cxid: BTreeMap::new(),
             restarting_xids: BTreeSet::new(),
             marks: Marks::default(),
-            guarded: Guarded::default(),
+            guarded: GuardedZnodes::default(),
             ended: BTreeMap::new(),
         };
-        truth.look_at("/", Zxid::ZERO);
-        truth
+        reference.look_at("/", Zxid::ZERO);
+        reference
     }
 
     pub(crate) fn last(&self) -> Zxid {

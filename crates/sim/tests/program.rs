@@ -1,4 +1,4 @@
-//! `ostler sim`, as it is run by hand.
+//! Tests of the program `ostler-sim`.
 #![allow(clippy::unwrap_used)]
 
 use std::{
@@ -6,18 +6,18 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// As `head` does.
+/// As with `ostler-sim --explain | head`.
 #[test]
-fn a_reader_that_has_seen_enough_ends_the_story_quietly() {
-    let mut story = Command::new(env!("CARGO_BIN_EXE_ostler"))
-        .args(["sim", "--seed", "1", "--explain"])
+fn explain_ends_without_a_message_when_its_reader_ends_early() {
+    let mut story = Command::new(env!("CARGO_BIN_EXE_ostler-sim"))
+        .args(["--seed", "1", "--explain"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut first = String::new();
     BufReader::new(story.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    assert!(first.starts_with("ostler sim --seed 1 "), "{first}");
+    assert!(first.starts_with("ostler-sim --seed 1 "), "{first}");
     let mut complaint = String::new();
     story.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
     story.wait().unwrap();

@@ -1,7 +1,7 @@
-//! Bugs on purpose: each must be found, and within how many seeds.
+//! `--plant` and `--planted`: searches for runs that find planted bugs.
 
-use super::{
-    Sim,
+use crate::{
+    SimArgs,
     worker::{self, Verdict, Worker},
 };
 use ostler_sim::{Bug, Plan, plant, search};
@@ -15,12 +15,12 @@ use std::{
     thread,
 };
 
-/// The number of seeds in which a bug has to be found.
+/// A bug must be found within this number of seeds.
 const SEEDS_MAX: u64 = 2_000;
 
-/// With a bug named by `--plant`, or with each in turn.
-pub(super) fn run(sim: &Sim) -> ExitCode {
-    let Some(name) = &sim.plant else { return table(sim) };
+/// Plants the bug that `--plant` names, or every bug in turn.
+pub(super) fn run(args: &SimArgs) -> ExitCode {
+    let Some(name) = &args.plant else { return table(args) };
     let Some(bug) = Bug::named(name) else {
         for (_, name, what) in Bug::ALL {
             println!("{name:<26} {what}");
@@ -28,35 +28,35 @@ pub(super) fn run(sim: &Sim) -> ExitCode {
         return if name == "list" { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     };
     plant(Some(bug));
-    if sim.worker {
+    if args.worker {
         return worker::serve();
     }
-    if sim.explain {
-        return worker::explain(&sim.plan(sim.seed));
+    if args.explain {
+        return worker::explain(&args.plan(args.seed));
     }
-    match look_for(sim, bug, name) {
+    match find(args, bug, name) {
         Ok(Some(found)) => {
-            println!("found in {}: {}\n  ostler sim --plant {name} {}", found.place(), found.how, found.plan);
+            println!("found in {}: {}\n  ostler-sim --plant {name} {}", found.place(), found.how, found.plan);
             ExitCode::SUCCESS
         }
         Ok(None) => {
-            println!("not found in {} seeds", seeds(sim));
+            println!("not found in {} seeds", seeds(args));
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("ostler sim: a worker could not be started or spoken to: {error}");
+            eprintln!("ostler-sim: a worker process failed: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The run that showed a bug.
-struct Found {
+/// The run that has found a bug.
+struct FindingRun {
     plan: Plan,
     how: String,
 }
 
-impl Found {
+impl FindingRun {
     fn place(&self) -> String {
         match self.plan.scene {
             Some(scene) => format!("scene `{}`", scene.name()),
@@ -65,23 +65,23 @@ impl Found {
     }
 }
 
-fn seeds(sim: &Sim) -> u64 {
-    if sim.seeds > 1 { sim.seeds } else { SEEDS_MAX }
+fn seeds(args: &SimArgs) -> u64 {
+    if args.seeds > 1 { args.seeds } else { SEEDS_MAX }
 }
 
-fn look_for(sim: &Sim, bug: Bug, name: &str) -> io::Result<Option<Found>> {
+fn find(args: &SimArgs, bug: Bug, name: &str) -> io::Result<Option<FindingRun>> {
     let mut worker = Worker::start(Some(name.to_owned()))?;
-    let by_chance = (0..seeds(sim)).map(|number| sim.plan(sim.seed.wrapping_add(number)));
+    let by_chance = (0..seeds(args)).map(|number| args.plan(args.seed.wrapping_add(number)));
     for plan in search(bug, by_chance) {
         if let Verdict::Broken(how) = worker.attempt(&plan)? {
-            return Ok(Some(Found { plan, how }));
+            return Ok(Some(FindingRun { plan, how }));
         }
     }
     Ok(None)
 }
 
-/// One row for each bug, as it stands in docs/simulation.md.
-fn table(sim: &Sim) -> ExitCode {
+/// Prints a table with a row for each bug, as in docs/simulation.md.
+fn table(args: &SimArgs) -> ExitCode {
     let next = AtomicUsize::new(0);
     let rows: Mutex<Vec<Option<String>>> = Mutex::new(vec![None; Bug::ALL.len()]);
     let missed = AtomicUsize::new(0);
@@ -89,9 +89,9 @@ fn table(sim: &Sim) -> ExitCode {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some((bug, name, what)) = Bug::ALL.get(at) else { return };
-            let (place, how) = match look_for(sim, *bug, name) {
+            let (place, how) = match find(args, *bug, name) {
                 Ok(Some(found)) => (found.place(), promise(&found.how).to_owned()),
-                Ok(None) => (format!("not in {} seeds", seeds(sim)), String::new()),
+                Ok(None) => (format!("not in {} seeds", seeds(args)), String::new()),
                 Err(error) => (error.to_string(), String::new()),
             };
             if how.is_empty() {
@@ -102,15 +102,15 @@ fn table(sim: &Sim) -> ExitCode {
             rows.lock().unwrap_or_else(PoisonError::into_inner)[at] = Some(row);
         }
     };
-    thread::scope(|scope| (0..sim.jobs()).for_each(|_| drop(scope.spawn(work))));
-    println!("| Bug | What is wrong | Found in | Promise that is broken |\n|---|---|---|---|");
+    thread::scope(|scope| (0..args.jobs()).for_each(|_| drop(scope.spawn(work))));
+    println!("| Bug | What is wrong | FindingRun in | Promise that is broken |\n|---|---|---|---|");
     for row in rows.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten() {
         println!("{row}");
     }
     if missed.into_inner() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The name in brackets, or who else has noticed.
+/// The name of the broken promise, which stands in brackets in the message.
 fn promise(how: &str) -> &str {
     let named = how.split('[').skip(1).filter_map(|rest| rest.split_once(']'));
     let mut names = named.map(|(name, _)| name);

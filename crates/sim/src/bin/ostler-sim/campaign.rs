@@ -1,8 +1,8 @@
-//! Many seeds, one after the other, and what to do about one that fails.
+//! Runs many seeds. After a failure it searches for a smaller run that still fails.
 
-use super::{
-    Sim,
-    worker::{Numbers, Verdict, Worker},
+use crate::{
+    SimArgs,
+    worker::{RunFigures, Verdict, Worker},
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use ostler_sim::{Plan, shrink};
@@ -17,53 +17,53 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs that shrinking may take.
+/// The most runs that the search for a smaller run may take.
 const SHRINK_RUNS: usize = 150;
 
-/// A run of seeds.
+/// A campaign: many seeds, run by several worker processes.
 pub(super) struct Campaign<'a> {
-    sim: &'a Sim,
+    args: &'a SimArgs,
     next: AtomicU64,
-    sum: Mutex<Sum>,
+    totals: Mutex<Totals>,
     over: AtomicBool,
 }
 
 #[derive(Default)]
-struct Sum {
+struct Totals {
     runs: u64,
-    numbers: Numbers,
+    numbers: RunFigures,
     broken: Option<(Plan, String)>,
 }
 
 impl<'a> Campaign<'a> {
-    pub(super) fn new(sim: &'a Sim) -> Campaign<'a> {
-        Campaign { sim, next: AtomicU64::new(0), sum: Mutex::default(), over: AtomicBool::new(false) }
+    pub(super) fn new(args: &'a SimArgs) -> Campaign<'a> {
+        Campaign { args, next: AtomicU64::new(0), totals: Mutex::default(), over: AtomicBool::new(false) }
     }
 
-    /// Runs all seeds, or until one fails; then looks for the smallest run that does.
+    /// Runs all seeds, or until one fails. Then searches for a smaller run that fails.
     pub(super) fn run(&self) -> ExitCode {
         let begun = Instant::now();
-        let bar = ProgressBar::new(self.sim.seeds);
+        let bar = ProgressBar::new(self.args.seeds);
         let style = ProgressStyle::with_template("{pos}/{len} seeds {wide_bar} {elapsed} left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let jobs = self.sim.jobs().min(self.sim.seeds.max(1) as usize);
+        let jobs = self.args.jobs().min(self.args.seeds.max(1) as usize);
         let done: Vec<io::Result<()>> = thread::scope(|scope| {
             let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.work(&bar))).collect();
             workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
         });
         bar.finish_and_clear();
         if let Some(error) = done.into_iter().find_map(Result::err) {
-            eprintln!("ostler sim: a worker could not be started or spoken to: {error}");
+            eprintln!("ostler-sim: a worker process failed: {error}");
             return ExitCode::FAILURE;
         }
-        let sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-        println!("{}", sum.line(begun.elapsed(), jobs));
-        match &sum.broken {
+        let totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        println!("{}", totals.line(begun.elapsed(), jobs));
+        match &totals.broken {
             None => ExitCode::SUCCESS,
             Some((plan, how)) => {
-                println!("\nA promise is broken: {how}\n  ostler sim {plan}");
+                println!("\nA promise is broken: {how}\n  ostler-sim {plan}");
                 if let Err(error) = print_smaller(plan) {
-                    eprintln!("ostler sim: no smaller run was looked for: {error}");
+                    eprintln!("ostler-sim: no smaller run was looked for: {error}");
                 }
                 ExitCode::FAILURE
             }
@@ -74,17 +74,17 @@ impl<'a> Campaign<'a> {
         let mut worker = Worker::start(None)?;
         while !self.over.load(Ordering::Relaxed) {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            if number >= self.sim.seeds {
+            if number >= self.args.seeds {
                 break;
             }
-            let plan = self.sim.plan(self.sim.seed.wrapping_add(number));
+            let plan = self.args.plan(self.args.seed.wrapping_add(number));
             let verdict = worker.attempt(&plan)?;
-            let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
-            sum.runs += 1;
+            let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+            totals.runs += 1;
             match verdict {
-                Verdict::Kept(numbers) => sum.add(numbers),
+                Verdict::Kept(numbers) => totals.add(numbers),
                 Verdict::Broken(how) => {
-                    sum.broken.get_or_insert((plan, how));
+                    totals.broken.get_or_insert((plan, how));
                     self.over.store(true, Ordering::Relaxed);
                 }
             }
@@ -94,13 +94,13 @@ impl<'a> Campaign<'a> {
     }
 }
 
-impl Sum {
-    fn add(&mut self, of: Numbers) {
+impl Totals {
+    fn add(&mut self, of: RunFigures) {
         self.numbers.virtual_ms += of.virtual_ms;
         self.numbers.epochs += of.epochs;
         self.numbers.transactions += of.transactions;
         self.numbers.faults += of.faults;
-        // The seeds come in any order.
+        // Seeds are finished in any order.
         self.numbers.fingerprint ^= of.fingerprint;
     }
 
@@ -143,7 +143,7 @@ fn print_smaller(plan: &Plan) -> io::Result<()> {
         return Err(error);
     }
     if small != *plan {
-        println!("\nThe smallest of {runs} runs that fails: {how}\n  ostler sim {small}");
+        println!("\nThe smallest of {runs} runs that fails: {how}\n  ostler-sim {small}");
     }
     println!("\nWith --explain it tells what happens.");
     Ok(())
