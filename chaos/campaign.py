@@ -1,5 +1,6 @@
 """Runs one ensemble through its rounds: faults begin and end as planned, all servers must serve again, and everything
 is checked."""
+
 import dataclasses
 import json
 import os
@@ -8,16 +9,16 @@ import shutil
 import time
 from collections import namedtuple
 
-from checks import Epochs, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
+from chaos.checks import Epochs, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
+from chaos.ground import Ground
+from chaos.history import History
+from chaos.load import LINE, RecordedLoad, children_with_data, sweep
 from ensemble.cluster import patiently
 from ensemble.load import LOST
-from ground import Ground
-from history import History
-from load import LINE, RecordedLoad, children_with_data, sweep
-from rig.outcome import Mismatch, expect, expect_equal
-from rig.peers import CHECKOUT
-from rig.server import NotServing, work_folder
-from rig.wire import Refused
+from harness.outcome import Mismatch, expect, expect_equal
+from harness.peers import CHECKOUT
+from harness.server import NotServing, work_folder
+from harness.session import Refused
 
 LOOK_EVERY = 6  # rounds
 RECOVERY_S = 120  # the machine may be busy with other things
@@ -30,8 +31,9 @@ class Campaign:
     def __init__(self, server, size, port, seed, kinds, report):
         self.is_java, self.report, self.seed = server.startswith("java"), report, seed
         self.folder = work_folder("chaos")
-        self.evidence = os.path.join(EVIDENCE, "%s-%d-servers-seed-%d" % (
-            "java" if self.is_java else "ostler", size, seed))
+        self.evidence = os.path.join(
+            EVIDENCE, "%s-%d-servers-seed-%d" % ("java" if self.is_java else "ostler", size, seed)
+        )
         self.ground = Ground(server, size, port, self.folder, seed, kinds)
         self.cluster = self.ground.cluster
         self.rounds = []  # since the last look
@@ -84,8 +86,15 @@ class Campaign:
     def _round(self, faults):
         report, began = self.report, time.monotonic()
         before = self._counts()
-        print("round %d: %s" % (report.rounds + 1, ", ".join(
-            "%s %.1f-%.1f s" % (f.kind.name, f.after_s, f.after_s + f.lasts_s) for f in faults)), end="", flush=True)
+        print(
+            "round %d: %s"
+            % (
+                report.rounds + 1,
+                ", ".join("%s %.1f-%.1f s" % (f.kind.name, f.after_s, f.after_s + f.lasts_s) for f in faults),
+            ),
+            end="",
+            flush=True,
+        )
         self.rounds.append(Round([f.kind for f in faults], began, None))
         for fault in faults:
             report.rows[fault.kind.name].times += 1
@@ -136,7 +145,10 @@ class Campaign:
         if not self.is_java:
             for member in self.cluster.running():
                 expect_equal(member.digest_mismatches(), 0, "digest mismatches of server %d" % member.number)
-                expect("panicked at" not in member.log_text(), "server %d panicked: %s" % (member.number, member.log_tail()))
+                expect(
+                    "panicked at" not in member.log_text(),
+                    "server %d panicked: %s" % (member.number, member.log_tail()),
+                )
         expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
         for text in self.epochs.wrong:
             self._wrong(text)
@@ -144,8 +156,11 @@ class Campaign:
         patiently(lambda: sweep(self.cluster.running()[0].port))
         report.looks += 1
         self.rounds = []
-        print("look %d: %d registers and %d numbers so far; all there, all equal" % (
-            report.looks, report.registers, report.numbers), flush=True)
+        print(
+            "look %d: %d registers and %d numbers so far; all there, all equal"
+            % (report.looks, report.registers, report.numbers),
+            flush=True,
+        )
 
     def _judge_registers(self):
         report = self.report
@@ -173,8 +188,12 @@ class Campaign:
 
     def _going_on(self, began, ended):
         """The kinds of faults in the rounds that overlap with an interval."""
-        kinds = [kind for one in self.rounds for kind in one.kinds
-                 if one.began <= ended and (one.ended is None or began <= one.ended)]
+        kinds = [
+            kind
+            for one in self.rounds
+            for kind in one.kinds
+            if one.began <= ended and (one.ended is None or began <= one.ended)
+        ]
         return list(dict.fromkeys(kinds))
 
     # ---- what is wrong ----

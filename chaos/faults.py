@@ -1,13 +1,11 @@
 """The faults. Each is a generator: the code before `yield` injects the fault, the code after it repairs it."""
-from dataclasses import dataclass, field
-from typing import Callable
 
-import clocks
-import disks
-import failures
-import relay
-from relay import Weather
-from shares import Processor, Writes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from chaos import clocks, disks, failures, relay
+from chaos.relay import Weather
+from chaos.shares import Processor, Writes
 
 CLOCK_JUMPS_S = (-86_400, -3_600, -30, 30, 3_600, 86_400)
 CORE_SHARES = (0.02, 0.05, 0.1)
@@ -36,6 +34,7 @@ def kind(what, needs=(), takes=1, stale_syncs=False):
         name = do.__name__.replace("_", "-")
         KINDS[name] = Kind(name, what, do, needs, takes, stale_syncs)
         return do
+
     return listed
 
 

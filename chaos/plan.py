@@ -1,7 +1,8 @@
 """The plan of faults: kinds, times and durations, all from the seed."""
+
 from collections import namedtuple
 
-from faults import ALL
+from chaos.faults import ALL
 
 Fault = namedtuple("Fault", "kind after_s lasts_s seed")
 AT_ONCE = ([1, 2, 3], [4, 4, 2])  # and how often

@@ -2,7 +2,8 @@
 
 This replaces `netem`, which some kernels lack. A separate route leads the packets from one server to another through a
 tunnel device. A process reads them there, delays or drops them, and writes them to the other server's tunnel device.
-They are whole IP packets, so the servers' TCP must cope. Links without such a fault do not use the relay. """
+They are whole IP packets, so the servers' TCP must cope. Links without such a fault do not use the relay."""
+
 import asyncio
 import ctypes
 import fcntl
@@ -22,6 +23,7 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 1, 0x1000, 0x40000000
 @dataclass(frozen=True)
 class Weather:
     """The delay, loss and reordering of a link."""
+
     delay_s: float = 0.0
     jitter_s: float = 0.0  # random additional delay, which changes the order
     lost: float = 0.0

@@ -1,12 +1,9 @@
 """Tests that each check finds its errors, and finds none in correct histories."""
-import os
-import sys
+
 import unittest
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
-from checks import Epochs, Verdict, judge, line_differs, numbers_out_of_line, reads_that_go_back  # noqa: E402
-from history import PLAIN_READ, READ, SYNC_READ, WRITE, Operation  # noqa: E402
+from chaos.checks import Epochs, Verdict, judge, line_differs, numbers_out_of_line, reads_that_go_back
+from chaos.history import PLAIN_READ, READ, SYNC_READ, WRITE, Operation
 
 WRITTEN = Operation(0, WRITE, 0, 1, "a", 1)
 
@@ -30,6 +27,7 @@ class Checks(unittest.TestCase):
     def test_numbers(self):
         def line(*moments):
             return [(began, ended, "/n%010d" % number, "a") for began, ended, number in moments]
+
         self.assertEqual(list(numbers_out_of_line(line((0, 5, 2), (1, 2, 1), (6, 7, 9)))), [])
         self.assertEqual(len(list(numbers_out_of_line(line((0, 1, 2), (2, 3, 1))))), 1)
         self.assertEqual(len(list(numbers_out_of_line(line((0, 3, 2), (1, 4, 2))))), 1)

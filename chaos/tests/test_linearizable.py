@@ -1,13 +1,11 @@
 """Tests that the checker accepts histories that one order explains, and refuses others."""
+
 import itertools
-import os
 import random
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from history import NEVER, PLAIN_READ, READ, SWAP, WRITE, Operation  # noqa: E402
-from linearizable import INITIAL, Register, TooLong, linearizable  # noqa: E402
+from chaos.history import NEVER, PLAIN_READ, READ, SWAP, WRITE, Operation
+from chaos.linearizable import INITIAL, Register, TooLong, linearizable
 
 
 def write(began, ended, value, version):
@@ -56,9 +54,17 @@ REFUSED = {
     "a write before it was asked for": [read(0, 1, "a", 1), write(2, 3, "a", 1)],
     "a lost write seen before it was asked for": [read(0, 1, "a", 1), lost_write(2, "a")],
     "a lost write that happens twice": [
-        lost_write(0, "a"), read(1, 2, "a", 1), write(3, 4, "b", 2), read(5, 6, "a", 3)],
+        lost_write(0, "a"),
+        read(1, 2, "a", 1),
+        write(3, 4, "b", 2),
+        read(5, 6, "a", 3),
+    ],
     "orders that two readers see differently": [
-        write(0, 9, "a", 1), write(0, 9, "b", 2), read(1, 2, "b", 2), read(3, 4, "a", 1)],
+        write(0, 9, "a", 1),
+        write(0, 9, "b", 2),
+        read(1, 2, "b", 2),
+        read(3, 4, "a", 1),
+    ],
 }
 
 

@@ -1,14 +1,11 @@
 """Tests of the plan: the seed decides it, every kind comes, and no round harms more servers than there are."""
+
 import itertools
-import os
 import random
-import sys
 import unittest
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
-from faults import ALL, KINDS  # noqa: E402
-from plan import one_deck, rounds  # noqa: E402
+from chaos.faults import ALL, KINDS
+from chaos.plan import one_deck, rounds
 
 EVERY = list(KINDS.values())
 

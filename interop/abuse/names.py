@@ -6,17 +6,16 @@
 Needs root: the servers run in a mount namespace whose /etc/hosts this script writes. Each start is made with
 electionPortBindRetry=0. Then another server's address changes while all run: the others must find it at the new one.
 """
+
 import os
 import shutil
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Member  # noqa: E402
-from rig.address import found_at  # noqa: E402
-from rig.outcome import Skip, conclude, expect  # noqa: E402
-from rig.server import arguments, four_letter_word, work_folder  # noqa: E402
+from ensemble.cluster import Member
+from harness.address import found_at
+from harness.outcome import Skip, conclude, expect
+from harness.server import arguments, four_letter_word, work_folder
 
 LATE_S = 3.0
 PATIENCE_S = 40
@@ -25,7 +24,7 @@ JAVA_FLAG = "-Dzookeeper.electionPortBindRetry=0"
 
 def in_place_of_hosts(hosts, member):
     """A server command that sees this file in place of /etc/hosts."""
-    script = "mount --bind %s /etc/hosts && exec \"$@\"" % hosts
+    script = 'mount --bind %s /etc/hosts && exec "$@"' % hosts
     member.words = ["unshare", "-m", "sh", "-c", script, "sh"] + member.words
 
 

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 """Compares Ostler's shell with ZooKeeper's: the same commands on two fresh servers must print the same."""
+
 import difflib
 import os
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.peers import LAUNCHER, need  # noqa: E402
-from rig.server import Server, arguments, command, work_folder  # noqa: E402
+from harness.outcome import conclude, expect
+from harness.peers import LAUNCHER, need
+from harness.server import Server, arguments, command, work_folder
 
 COMMANDS = r"""
 create /t "two words"
@@ -93,7 +92,7 @@ DIFFERS = re.compile(r"^(ctime|mtime) = .*|^ephemeralOwner = 0x[1-9a-f].*", re.M
 
 def said(words, folder, name):
     """The lines of a shell's output that are compared: answers, events, and refusals."""
-    p = subprocess.run(words, input=COMMANDS.strip() + "\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    p = subprocess.run(words, input=COMMANDS.strip() + "\n", capture_output=True, text=True, timeout=120)
     for stream, text in (("out", p.stdout), ("err", p.stderr)):
         with open(os.path.join(folder, "%s.%s" % (name, stream)), "w") as f:
             f.write(text)
@@ -102,7 +101,9 @@ def said(words, folder, name):
 
 def java(version, port, folder):
     main = "org.apache.zookeeper.ZooKeeperMain"
-    out, err = said([LAUNCHER, version, "-c", main, "-waitforconnection", "-server", "127.0.0.1:%d" % port], folder, "java")
+    out, err = said(
+        [LAUNCHER, version, "-c", main, "-waitforconnection", "-server", "127.0.0.1:%d" % port], folder, "java"
+    )
     # Java's shell prints some refusals twice, and logs its end.
     err = [line for line in err.splitlines() if not re.search("^KeeperErrorCode = | ERROR ", line)]
     return GREETING.sub("", CONNECTED.sub("", out)), err
@@ -134,7 +135,9 @@ def compare(theirs, own):
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--shell", default="target/release/ostler shell", metavar="CMD", help="our shell (default: %(default)s)")
+    parser.add_argument(
+        "--shell", default="target/release/ostler shell", metavar="CMD", help="our shell (default: %(default)s)"
+    )
     args = parser.parse_args()
     need("zk39")
     folder = work_folder("ostler-shell")

@@ -1,5 +1,6 @@
 """Where two sequences of decoded frames differ."""
-from protocol import ERRORS, EVENTS, Acl, Stat
+
+from harness.protocol import ERRORS, EVENTS, Acl, Stat
 
 
 def first_difference(a, b):
@@ -78,9 +79,14 @@ def _show_value(value):
     if isinstance(value, Acl):
         return "%d:%s:%s" % value
     if isinstance(value, tuple) and value and isinstance(value[0], tuple) and not isinstance(value[0], Acl):
-        return "[" + "; ".join(
-            " ".join("%s=%s" % (n, _show_value(v)) for n, v in part) if _is_pairs(part) else repr(part)
-            for part in value) + "]"
+        return (
+            "["
+            + "; ".join(
+                " ".join("%s=%s" % (n, _show_value(v)) for n, v in part) if _is_pairs(part) else repr(part)
+                for part in value
+            )
+            + "]"
+        )
     text = repr(value)
     return text if len(text) <= 300 else "%s... (%d characters)" % (text[:300], len(text))
 

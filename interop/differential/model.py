@@ -1,4 +1,5 @@
 """The generator's picture of the tree and of the sessions, kept up from the replies of server A."""
+
 from collections import deque
 
 EPHEMERAL, CONTAINER, TTL, PERSISTENT = "ephemeral", "container", "ttl", "persistent"
@@ -7,7 +8,7 @@ CREATES = frozenset(("create", "create2", "createContainer", "createTTL"))
 
 
 def parent_of(path):
-    return path[:path.rfind("/")] or "/"
+    return path[: path.rfind("/")] or "/"
 
 
 class Node:
@@ -110,7 +111,7 @@ class Slot:
     def __init__(self, index, source):
         self.index = index
         self.source = source
-        self.number = None       # of the session, counted over the run
+        self.number = None  # of the session, counted over the run
         self.ids = [None, None]  # session id on A and on B
         self.connections = [None, None]
         self.history = deque(maxlen=10)

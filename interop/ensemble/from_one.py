@@ -6,16 +6,16 @@ again, as Kubernetes operators do it.
 
 After each change every server that is left must show it, and take a write.
 """
+
 import os
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import PORTS_PER_SERVER, Member  # noqa: E402
-from rig.outcome import Mismatch, conclude  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import ConnectionLost, Refused, Session, SessionExpired, string  # noqa: E402
+from ensemble.cluster import PORTS_PER_SERVER, Member
+from harness.jute import ustring
+from harness.outcome import Mismatch, conclude
+from harness.server import arguments, work_folder
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 RECONFIG, NO_QUORUM_YET, IN_PROGRESS = 16, -13, -14
 KEYS = {"reconfigEnabled": "true", "skipACL": "yes", "standaloneEnabled": "false", "initLimit": 20, "syncLimit": 10}
@@ -46,7 +46,7 @@ class FromOne:
         self.members[number] = Changing(self.make, home, port, number, keys).start()
 
     def change(self, joining=None, leaving=None):
-        body = string(joining) + string(leaving) + string(None) + struct.pack(">q", -1)
+        body = ustring(joining) + ustring(leaving) + ustring(None) + struct.pack(">q", -1)
         until, last = time.monotonic() + PATIENCE_S, None
         while time.monotonic() < until:
             try:

@@ -9,7 +9,8 @@ Ports need no rights and no namespaces; namespaces.py cuts real links.
     links.heal()         # the bytes that were held back arrive
 
 Clients reach every server at any time. Java servers also connect to addresses from greetings, past these ports: cut
-links between servers under test only. """
+links between servers under test only."""
+
 import asyncio
 import itertools
 import multiprocessing
