@@ -200,7 +200,7 @@ class Instance:
 
     def rss(self):
         """Bytes in core."""
-        with open("/proc/%d/status" % self.pid) as f:
+        with open("/proc/%s/status" % self.pid) as f:
             return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS:"))
 
     def end(self, number=signal.SIGKILL):
@@ -223,9 +223,9 @@ class Instance:
         # A killed process stays as a zombie until its parent waits for it, but first its threads must end:
         # until then it keeps its port.
         try:
-            with open("/proc/%d/stat" % self.pid) as f:
+            with open("/proc/%s/stat" % self.pid) as f:
                 zombie = f.read().rsplit(")", 1)[1].split()[0] == "Z"
-            return not zombie or len(os.listdir("/proc/%d/task" % self.pid)) > 1
+            return not zombie or len(os.listdir("/proc/%s/task" % self.pid)) > 1
         except OSError:
             return False
 

@@ -83,7 +83,7 @@ def machine():
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     java = subprocess.run(["java", "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     return "%d cores (%s), %.0f GiB, Linux %s, %s" % (
-        os.cpu_count(),
+        os.cpu_count() or 1,
         models[0] if models else platform.machine(),
         memory,
         platform.release(),

@@ -77,6 +77,7 @@ class Disk:
 
     def number(self):
         """MAJOR:MINOR of the device."""
+        assert self.device is not None, "the disk is not there yet"
         at = os.stat(self.device).st_rdev
         return "%d:%d" % (os.major(at), os.minor(at))
 

@@ -51,6 +51,10 @@ class Recorder:
         self.stopping, self.problem = False, None
         self.decided = True  # nothing of an earlier connection may still happen
 
+    def ask(self):
+        """Sends the next request and records its answer."""
+        raise NotImplementedError
+
     def run(self):
         self.stopping = False
         try:
@@ -209,7 +213,7 @@ class RecordedLoad(ensemble_load.Load):
         self.history = history
         self.recorders = [RegisterClient(ports, n, seed, history) for n in range(registers)]
         self.liners = [Liner(ports, registers + n, seed) for n in range(liners)]
-        self.all += self.recorders + self.liners
+        self.all += [*self.recorders, *self.liners]
 
     @property
     def acknowledged(self):
@@ -217,7 +221,7 @@ class RecordedLoad(ensemble_load.Load):
 
     @property
     def expired(self):
-        return super().expired + sum(one.expired for one in self.recorders + self.liners)
+        return super().expired + sum(one.expired for one in [*self.recorders, *self.liners])
 
     @property
     def unknown(self):

@@ -45,8 +45,9 @@ class Report:
 
     def summary(self):
         return (
-            "%d rounds in %.0f s, %d operations acknowledged, %d unknown, none lost; %d registers linearizable (%d operations%s), "
-            "%d reads after sync of a replaced leader; %d sequence numbers, %d epochs; %d servers ended by a broken disk"
+            "%d rounds in %.0f s, %d operations acknowledged, %d unknown, none lost; "
+            "%d registers linearizable (%d operations%s), %d reads after sync of a replaced leader; "
+            "%d sequence numbers, %d epochs; %d servers ended by a broken disk"
             % (
                 self.rounds,
                 self.seconds,

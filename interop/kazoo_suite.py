@@ -57,12 +57,13 @@ def module(path):
 
 def shards(files):
     """The heaviest file first, each to the shard that has least so far."""
-    loads = [[0, []] for _ in range(SHARDS)]
+    seconds = [0] * SHARDS
+    shards: list[list[str]] = [[] for _ in range(SHARDS)]
     for f in sorted(files, key=lambda f: -WEIGHT.get(module(f), 2)):
-        lightest = min(loads, key=lambda shard: shard[0])
-        lightest[0] += WEIGHT.get(module(f), 2)
-        lightest[1].append(f)
-    return [files for _, files in loads if files]
+        lightest = seconds.index(min(seconds))
+        seconds[lightest] += WEIGHT.get(module(f), 2)
+        shards[lightest].append(f)
+    return [shard for shard in shards if shard]
 
 
 class Run:

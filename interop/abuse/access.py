@@ -50,7 +50,7 @@ class Waiter(threading.Thread):
     def __init__(self, port):
         super().__init__(daemon=True)
         self.session = connected(port)
-        self.longest = 0
+        self.longest = 0.0
         self.done = threading.Event()
 
     def run(self):

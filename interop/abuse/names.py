@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import time
+from typing import Any
 
 from ensemble.cluster import Member
 from harness.address import found_at
@@ -61,7 +62,7 @@ def check():
     folder = work_folder("names")
     hosts = os.path.join(folder, "hosts")
     places = {"late-%d.test" % n: "127.0.2.%d" % n for n in (1, 2, 3)}
-    keys = {"initLimit": 20, "syncLimit": 10, "electionPortBindRetry": 0}
+    keys: dict[str, Any] = {"initLimit": 20, "syncLimit": 10, "electionPortBindRetry": 0}
     for n in (1, 2, 3):
         keys["server.%d" % n] = "late-%d.test:%d:%d" % (n, args.port + 10, args.port + 11)
     members = [Member(args.server, os.path.join(folder, "server-%d" % n), args.port + n, n, keys) for n in (1, 2, 3)]

@@ -44,7 +44,7 @@ def look(server, name):
             session = Session(server.port)
             if who:
                 session.add_auth("digest", who)
-            expect_equal(code(session.get, path), due, "%s reads what is %s's" % (who, user.decode()))
+            expect_equal(code(session.get, path), due, "%r reads what is %s's" % (who, user.decode()))
             session.close()
     # An id that was computed before, without a server.
     session = Session(server.port)

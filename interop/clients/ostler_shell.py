@@ -124,13 +124,19 @@ def same(own, theirs, what):
 
 
 def compare(theirs, own):
-    answers = [DIFFERS.sub("...", OF_AN_EVENT.sub("", out)).splitlines() for out, _ in (own, theirs)]
-    same(*answers, "answers")
-    # That of `removewatches` may come after `printwatches off`.
-    events = [EVENT.findall(out) for out, _ in (own, theirs)]
-    same(*[[event for event in all_of if "type:PersistentWatchRemoved" not in event] for all_of in events], "events")
-    # Java's go to two streams in an order of their own.
-    same(*[sorted(lines) for _, lines in (own, theirs)], "what was created and refused")
+    def both(lines_of):
+        return lines_of(*own), lines_of(*theirs)
+
+    own_answers, answers = both(lambda out, _: DIFFERS.sub("...", OF_AN_EVENT.sub("", out)).splitlines())
+    same(own_answers, answers, "answers")
+    # The event of `removewatches` may come after `printwatches off`.
+    own_events, events = both(
+        lambda out, _: [event for event in EVENT.findall(out) if "type:PersistentWatchRemoved" not in event]
+    )
+    same(own_events, events, "events")
+    # Java's shell writes these lines to two streams, in another order.
+    own_refusals, refusals = both(lambda _, lines: sorted(lines))
+    same(own_refusals, refusals, "what was created and refused")
 
 
 def check():

@@ -133,7 +133,8 @@ class Lines:
         # Of a session that was taken up the newest connection counts.
         own = ":%d[" % self.session.socket.getsockname()[1]
         line = next((line for line in lines if own in line), lines[0])
-        now = dict(pair.split("=", 1) for pair in re.search(r"\((.*)\)", line).group(1).split(",") if "=" in pair)
+        pairs = (pair.partition("=") for pair in re.search(r"\((.*)\)", line).group(1).split(","))
+        now = {key: value for key, equals, value in pairs if equals}
         more = {key: int(now[key]) - before for key, before in self.before.items()}
         self.before = {key: int(now[key]) for key in self.before}
         return {**{key: now.get(key) for key in COMPARED}, **more, "lines": len(lines)}

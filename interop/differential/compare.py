@@ -1,6 +1,9 @@
 """Where two sequences of decoded frames differ."""
 
-from harness.protocol import ERRORS, EVENTS, Acl, Stat
+from typing import Any
+
+from harness.jute import Stat
+from harness.protocol import ERRORS, EVENTS, Acl
 
 
 def first_difference(a, b):
@@ -24,9 +27,9 @@ def _field(one, two):
 def _kind(item):
     if item is None:
         return "nothing"
-    fields = dict(item)
+    fields: dict[str, Any] = dict(item)
     if fields["kind"] == "event":
-        return "event %s" % EVENTS.get(fields.get("type"), fields.get("type"))
+        return "event %s" % EVENTS.get(fields.get("type", 0), fields.get("type"))
     return str(fields["kind"])
 
 

@@ -167,7 +167,7 @@ class Generator:
         while is_admin_node(path):
             path = self.fresh()
         roll = self.rng.random()
-        tags = ()
+        tags: tuple[str, ...] = ()
         if roll < 0.05:
             path = self.odd()
         elif flags in (2, 3, 6) and roll < 0.35:
@@ -385,7 +385,7 @@ class Generator:
     def _set_watches(self, slot, name, kinds):
         lists, common = tuple(self._watch_paths() for _ in kinds), self._relative_zxid()
         if not slot.is_super:
-            # Java before 3.9.6 tells of changes that the client may not read: so nothing has changed meanwhile, and what
+            # Java before 3.9.6 sends events of znodes that the client may not read: nothing has changed meanwhile, and what
             # is not there is looked for in vain.
             lists, common = (lists[0], (), *lists[2:]), (1 << 63) - 1
         for paths, kind in zip(lists, kinds):

@@ -3,6 +3,7 @@
 import random
 import time
 from collections import Counter
+from typing import Any
 
 from differential.compare import first_difference, show
 from differential.connection import Connection, Silent
@@ -90,7 +91,7 @@ class Lockstep:
         """Frames up to the last expected reply, or to the close: [(frame, request or None for an event)]."""
         waiting = [request for request in requests if not request.silent]
         waiting.reverse()
-        got = []
+        got: list[tuple[Any, Any]] = []
         try:
             while waiting or ends:
                 data = connection.frame()
@@ -377,7 +378,8 @@ class Lockstep:
         item = a[index] if index < len(a) else b[index]
         what = "event" if item[0] == ("kind", "event") else getattr(request, "name", str(request)[:20])
         if field.endswith("zxid") and isinstance(one, int) and isinstance(two, int):
-            one, two = "a zxid", "-1" if two == -1 else "%+d" % (two - one)
+            distance = two - one
+            one, two = "a zxid", "-1" if two == -1 else "%+d" % distance
         signature = "%-20s %-28s A: %-34s B: %s" % (what, field, _brief(one), _brief(two))
         self.found[signature] += 1
         if signature not in self.examples:

@@ -1,6 +1,7 @@
 """The generator's picture of the tree and of the sessions, kept up from the replies of server A."""
 
 from collections import deque
+from typing import Any
 
 EPHEMERAL, CONTAINER, TTL, PERSISTENT = "ephemeral", "container", "ttl", "persistent"
 _KINDS = {0: PERSISTENT, 1: EPHEMERAL, 2: PERSISTENT, 3: EPHEMERAL, 4: CONTAINER, 5: TTL, 6: TTL}
@@ -113,7 +114,7 @@ class Slot:
         self.source = source
         self.number = None  # of the session, counted over the run
         self.ids = [None, None]  # session id on A and on B
-        self.connections = [None, None]
+        self.connections: list[Any] = [None, None]
         self.history = deque(maxlen=10)
         self.forget_connection()
 

@@ -117,7 +117,7 @@ class SessionSteps:
             self.lockstep.burst(slot, [Request("ping", b"", xid=protocol.PING_XID)], counted=False)
 
     def unknown_session(self, slot):
-        # None with ff below the top byte: a follower without the secret leaves such a client to the others (docs/sessions.md).
+        # None with ff below the top byte: a follower without the secret leaves these to the others (docs/sessions.md).
         unknown = self.rng.choice((1, -(1 << 62), 0x1234567890ABCDEF, -(1 << 63)))
         password = self.rng.choice((protocol.password_of(unknown), b"\0" * 16))
         self._refused(slot, [protocol.connect(LONG_TIMEOUT, unknown, password)] * 2)

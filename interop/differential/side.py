@@ -7,7 +7,8 @@ from bisect import bisect_right
 from itertools import groupby
 
 from harness import jute
-from harness.protocol import Stat, password_of
+from harness.jute import Stat
+from harness.protocol import password_of
 
 
 def as_java_reads(text):

@@ -9,6 +9,7 @@ import glob
 import os
 import subprocess
 import time
+from typing import Any
 
 from disk import contents
 from harness.outcome import Mismatch, Skip, conclude, expect, expect_equal
@@ -16,7 +17,7 @@ from harness.peers import LAUNCHER, need
 from harness.server import Server, arguments, available, four_letter_word, work_folder
 
 SMALL = {"snapCount": 200, "preAllocSize": 64}
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "plain": SMALL,
     "gz": {**SMALL, "snapshot.compression.method": "gz"},
     "snappy": {**SMALL, "snapshot.compression.method": "snappy"},
@@ -31,7 +32,7 @@ class Handover:
     def __init__(self, writer, reader, variant, port):
         self.writer, self.reader, self.variant, self.port = writer, reader, variant, port
         self.folder = work_folder("handover")
-        self.settings = {**contents.SETTINGS, **VARIANTS[variant]}
+        self.settings: dict[str, Any] = {**contents.SETTINGS, **VARIANTS[variant]}
         if "dataLogDir" in self.settings:
             self.settings["dataLogDir"] = os.path.join(self.folder, "logs")
 

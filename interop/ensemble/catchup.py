@@ -5,6 +5,7 @@ effect on the leader's clients."""
 import re
 import threading
 import time
+from typing import Any
 
 from ensemble.cluster import Cluster
 from ensemble.load import LOST, SETTINGS, Link
@@ -28,7 +29,8 @@ class Writer(threading.Thread):
         self.session = Link(port)
         self.session.socket.settimeout(60)
         self.root = "/many/%d" % number
-        self.total, self.pace, self.stopping, self.problem = 0, PACE, False, None
+        self.pace: int | None = PACE
+        self.total, self.stopping, self.problem = 0, False, None
         self.session.create(self.root)
         self._send([(CREATE, create_body("%s/%d" % (self.root, n), b"0" * 100)) for n in range(nodes)])
 
@@ -113,7 +115,7 @@ def check():
         session.create("/many")
         session.close()
         writers, probe = [Writer(leader.port, n, args.nodes // WRITERS) for n in range(WRITERS)], Probe(leader.port)
-        threads = [*writers, probe]
+        threads: list[Any] = [*writers, probe]
         for thread in threads:
             thread.start()
         time.sleep(CALM_S)

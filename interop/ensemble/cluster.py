@@ -120,7 +120,7 @@ class Cluster:
             keys = {"initLimit": 20, "syncLimit": 10, **(settings or {})}
             for m in numbers:
                 role = ":observer" if m in observers else ""
-                ports = (own[m] + 1, own[m] + 2)
+                ports = [own[m] + 1, own[m] + 2]
                 if links and m != n:
                     ports = [links.to(n, m, port) for port in ports]
                 keys["server.%d" % m] = "%s:%d:%d%s" % (host(m), *ports, role)

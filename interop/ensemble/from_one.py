@@ -47,7 +47,8 @@ class FromOne:
 
     def change(self, joining=None, leaving=None):
         body = ustring(joining) + ustring(leaving) + ustring(None) + struct.pack(">q", -1)
-        until, last = time.monotonic() + PATIENCE_S, None
+        until = time.monotonic() + PATIENCE_S
+        last: Exception | None = None
         while time.monotonic() < until:
             try:
                 session = Session(self.members[1].port)
@@ -66,10 +67,12 @@ class FromOne:
     def wait(self, roles):
         """Waits until each of these servers shows exactly these servers, and takes a write."""
         wanted = ["server.%d=%s" % (n, self.spec(n, role)) for n, role in sorted(roles.items())]
-        until, seen = time.monotonic() + PATIENCE_S, None
+        until = time.monotonic() + PATIENCE_S
+        failure: Exception | None = None
+        seen: list[str] = []
         while time.monotonic() < until:
             try:
-                seen = []
+                seen, failure = [], None
                 for number in roles:
                     session = Session(self.members[number].port)
                     seen.append(session.get("/zookeeper/config")[0].decode())
@@ -81,9 +84,9 @@ class FromOne:
                     print("voters and observers: %s" % roles, flush=True)
                     return
             except (ConnectionLost, SessionExpired, Refused, OSError) as error:
-                seen = error
+                failure = error
             time.sleep(0.1)
-        raise Mismatch("servers %s do not show it or take no write: %s" % (roles, seen))
+        raise Mismatch("servers %s do not show it or take no write: %s" % (roles, failure or seen))
 
 
 def check():

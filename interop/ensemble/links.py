@@ -27,6 +27,13 @@ class Ways:
         self.numbers = range(1, size + 1)
         self.pairs = list(itertools.permutations(self.numbers, 2))
 
+    def turn(self, ways, is_open):
+        """Opens or cuts these ways."""
+        raise NotImplementedError
+
+    def stop(self):
+        """Ends what the ways run on."""
+
     def cut(self, source, sink):
         self.turn([(source, sink)], False)
 

@@ -13,6 +13,8 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 from disk import load as disk_load
 from disk.load import SESSION_MS, Node
@@ -64,6 +66,8 @@ class Link(Session):
 
 
 class Client(disk_load.Client):
+    session: Link
+
     def __init__(self, ports, number, seed=0):
         super().__init__(ports[number % len(ports)], number)
         self.session.create(self.root + "/here")
@@ -155,7 +159,8 @@ class Client(disk_load.Client):
 
     def _no_prefix(self, found):
         """Describes the differences from the nearest prefix."""
-        tree, nearest = dict(self.acknowledged), None
+        tree: dict[str, Any] = dict(self.acknowledged)
+        nearest: Any = None
         for n in range(len(self.pending) + 1):
             if n:
                 self._apply(tree, self.pending[n - 1])
@@ -217,7 +222,7 @@ class Visitor:
 class Load:
     """Clients and a visitor, each in a thread, between `start` and `stop`; any number of times."""
 
-    CLIENT = Client
+    CLIENT: Callable[..., Client] = Client
 
     def __init__(self, ports, clients=4, seed=0):
         self.ports, self.threads = list(ports), []
@@ -231,7 +236,7 @@ class Load:
         session.close()
         self.clients = [self.CLIENT(self.ports, n, seed) for n in range(clients)]
         self.visitor = Visitor(self.ports, seed)
-        self.all = [*self.clients, self.visitor]
+        self.all: list[Any] = [*self.clients, self.visitor]
 
     def start(self):
         self.threads = [threading.Thread(target=one.run, daemon=True) for one in self.all]

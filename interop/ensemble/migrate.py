@@ -67,7 +67,8 @@ class Migration:
         gap = self.load.longest_gap()
         self.gaps.append(gap)
         print(
-            "server %d (%s): stopped in %.1f s, %s on the same folder serves as %s after %.1f s; now %s; server %d leads; "
+            "server %d (%s): stopped in %.1f s, %s on the same folder serves as %s after %.1f s; "
+            "now %s; server %d leads; "
             "longest wait for a write %.2f s"
             % (
                 member.number,

@@ -129,7 +129,7 @@ def grows(makes, port):
         since = time.monotonic()
         fourth.start()
         took = [serves(fourth, since)]
-        # The leader last, as usual. If the new server leads, servers with the old list do not know it, and wait for their
+        # The leader last. If the new server leads, servers with the old list do not know it, and wait for their
         # own restart, as with Java.
         for member in sorted(first_three, key=lambda member: member.mode() == "leader"):
             member.settings["server.4"] = line_of(port, 4)

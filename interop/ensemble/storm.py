@@ -264,7 +264,8 @@ def check():
         expect(load.acknowledged > rounds * 100, "only %d writes were acknowledged" % load.acknowledged)
         return (
             "seed %d, %d servers, %d rounds: %d writes acknowledged, none lost; %d reconnections, %d unanswered writes "
-            "kept, %d sessions of visitors; trees equal, no digest mismatch; at most %.1f s without a leader after a kill"
+            "kept, %d sessions of visitors; trees equal, no digest mismatch; "
+            "at most %.1f s without a leader after a kill"
             % (
                 args.seed,
                 args.size,

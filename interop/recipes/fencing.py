@@ -73,7 +73,7 @@ def journal(session, recipe):
     for at in range(0, len(names), 500):
         paths = ["/journal/%s/%s" % (recipe, name) for name in names[at : at + 500]]
         session.send_all([(GET_DATA, ustring(path) + b"\0") for path in paths])
-        tokens += [int(Reader(session.receive().body).buffer()) for _ in paths]
+        tokens += [int(Reader(session.receive().body).buffer() or b"") for _ in paths]
     return tokens
 
 

@@ -84,7 +84,8 @@ def check():
         losers = (size - 1) * args.unfair_hand_overs
         expect(count["server_events"] >= 0.95 * losers, "fewer events than losers in the unfair election")
     return (
-        "among %d contenders a hand-over takes %.2f event and %.2f requests, as among %d; unfair %.2f and %.2f (%d and %d hand-overs)"
+        "among %d contenders a hand-over takes %.2f event and %.2f requests, as among %d; "
+        "unfair %.2f and %.2f (%d and %d hand-overs)"
         % (
             sizes[-1],
             fair[-1]["server_events"] / args.hand_overs,
