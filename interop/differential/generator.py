@@ -385,8 +385,8 @@ class Generator:
     def _set_watches(self, slot, name, kinds):
         lists, common = tuple(self._watch_paths() for _ in kinds), self._relative_zxid()
         if not slot.is_super:
-            # Java before 3.9.6 sends events of znodes that the client may not read: nothing has changed meanwhile, and what
-            # is not there is looked for in vain.
+            # Java before 3.9.6 sends events of znodes that the client may not read. So the request says that the
+            # client has seen all changes, and names no znode of the list that waits for a creation.
             lists, common = (lists[0], (), *lists[2:]), (1 << 63) - 1
         for paths, kind in zip(lists, kinds):
             slot.watches.extend((path, kind) for path in paths)

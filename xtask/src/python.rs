@@ -26,8 +26,11 @@ pub(crate) fn check(runner: &Runner<'_>) -> Result<Outcome> {
     if let Some(failed) = install(runner, &tools)? {
         return Ok(Outcome::skipped(format!("pip cannot install {RUFF} and {MYPY}: {}", last_line(&failed))));
     }
-    let checks: [(&str, &[&str]); 3] =
-        [("ruff", &["check", "--quiet", "."]), ("ruff", &["format", "--quiet", "--check", "--diff", "."]), ("mypy", &[])];
+    let checks: [(&str, &[&str]); 3] = [
+        ("ruff", &["check", "--quiet", "."]),
+        ("ruff", &["format", "--quiet", "--check", "--diff", "."]),
+        ("mypy", &[]),
+    ];
     for (program, arguments) in checks {
         let finished = runner.run(Command::new(tools.join("bin").join(program)).args(arguments))?;
         if !finished.success {
