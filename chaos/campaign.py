@@ -10,9 +10,9 @@ import time
 from collections import namedtuple
 
 from chaos.checks import Epochs, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
-from chaos.ground import Ground
 from chaos.history import History
 from chaos.load import LINE, RecordedLoad, children_with_data, sweep
+from chaos.testbed import Testbed
 from ensemble.cluster import patiently
 from ensemble.load import LOST
 from harness.outcome import Mismatch, expect, expect_equal
@@ -34,8 +34,8 @@ class Campaign:
         self.evidence = os.path.join(
             EVIDENCE, "%s-%d-servers-seed-%d" % ("java" if self.is_java else "ostler", size, seed)
         )
-        self.ground = Ground(server, size, port, self.folder, seed, kinds)
-        self.cluster = self.ground.cluster
+        self.testbed = Testbed(server, size, port, self.folder, seed, kinds)
+        self.cluster = self.testbed.cluster
         self.rounds = []  # since the last look
         self.counted = (0, 0, 0, 0)
         self.began = time.monotonic()
@@ -43,7 +43,7 @@ class Campaign:
     def run(self, plan, until, look_every=LOOK_EVERY):
         """Runs to the end of the plan or the time. False if an error ended the run before."""
         try:
-            self.ground.start_all()
+            self.testbed.start_all()
             self.cluster.wait_quorum()
             self.load = RecordedLoad(self.cluster.ports(), self.seed, History())
             self.epochs = Epochs(self.cluster).start()
@@ -51,7 +51,7 @@ class Campaign:
             return self._rounds(plan, until, look_every)
         finally:
             self.report.seconds += time.monotonic() - self.began
-            self.ground.stop()
+            self.testbed.stop()
 
     def _rounds(self, plan, until, look_every):
         try:
@@ -79,8 +79,8 @@ class Campaign:
         self.report.acknowledged += now[0] - self.counted[0]
         self.report.unknown += now[1] - self.counted[1]
         self.report.epochs += len(self.epochs.leader_of) - self.counted[2]
-        self.report.ended += self.ground.ended - self.counted[3]
-        self.counted = (*now, len(self.epochs.leader_of), self.ground.ended)
+        self.report.ended += self.testbed.ended - self.counted[3]
+        self.counted = (*now, len(self.epochs.leader_of), self.testbed.ended)
 
     # ---- one round ----
     def _round(self, faults):
@@ -98,7 +98,7 @@ class Campaign:
         self.rounds.append(Round([f.kind for f in faults], began, None))
         for fault in faults:
             report.rows[fault.kind.name].times += 1
-        ended = self.ground.ended
+        ended = self.testbed.ended
         self._carry_out(faults)
         healed = time.monotonic()
         self.cluster.wait_quorum(RECOVERY_S)
@@ -111,7 +111,7 @@ class Campaign:
             row.seconds += fault.lasts_s
             row.acknowledged += acknowledged
             row.unknown += unknown
-            row.ended += self.ground.ended - ended
+            row.ended += self.testbed.ended - ended
             row.recovery_s = max(row.recovery_s, recovery)
         report.rounds += 1
         print("; %d operations, %d unknown, all serve after %.1f s" % (acknowledged, unknown, recovery), flush=True)
@@ -121,11 +121,11 @@ class Campaign:
         began = time.monotonic()
         moments = []
         for fault in faults:
-            going_on = fault.kind.do(self.ground)
+            going_on = fault.kind.do(self.testbed)
             moments += [(fault.after_s, fault, going_on), (fault.after_s + fault.lasts_s, fault, going_on)]
         for moment, fault, going_on in sorted(moments, key=lambda one: one[0]):
             time.sleep(max(0.0, began + moment - time.monotonic()))
-            self.ground.chance = random.Random(fault.seed)
+            self.testbed.chance = random.Random(fault.seed)
             next(going_on, None)
 
     def _counts(self):
@@ -216,6 +216,6 @@ class Campaign:
 
     def _keep_logs(self):
         os.makedirs(self.evidence, exist_ok=True)
-        for number, folder in self.ground.folders.items():
+        for number, folder in self.testbed.folders.items():
             if os.path.exists(folder + "/log"):
                 shutil.copy(folder + "/log", "%s/log-%d" % (self.evidence, number))

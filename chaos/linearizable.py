@@ -1,4 +1,6 @@
-"""Is a history of one register linearizable? The search of Wing and Gong, with Lowe's memory of what was tried.
+"""Checks whether a history of one register is linearizable.
+
+The search is that of Wing and Gong, with Lowe's memory of tried states.
 
 Every operation must take effect at one moment between its begin and its end, and one order of those moments must
 explain all answers. An operation with an unknown outcome may take effect at any later moment, or never.

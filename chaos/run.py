@@ -21,7 +21,7 @@ sys.path[:0] = [CHECKOUT, os.path.join(CHECKOUT, "interop")]
 
 from chaos.campaign import LOOK_EVERY, Campaign
 from chaos.faults import KINDS
-from chaos.plan import one_deck, rounds
+from chaos.plan import every_kind_once, rounds
 from chaos.report import Report, beside, shortly, table
 from harness.outcome import Mismatch, Skip, conclude, expect
 from harness.peers import need_program
@@ -47,7 +47,7 @@ def campaign(report, args, port, wrong_max=WRONG_MAX):
     """Runs one make of server for its time or its rounds."""
     server, kinds = report.server, report.kinds
     chance = random.Random("plan %d" % args.seed)
-    plan = one_deck(kinds, args.servers, chance) if args.short else rounds(kinds, args.servers, chance)
+    plan = every_kind_once(kinds, args.servers, chance) if args.short else rounds(kinds, args.servers, chance)
     until = time.monotonic() + (LONGEST_S if args.short else args.minutes * 60)
     look_every = sys.maxsize if args.short else LOOK_EVERY  # rounds; in any case at the end
     print(

@@ -118,22 +118,22 @@ def random_history(chance, doctored):
 
 
 class Linearizable(unittest.TestCase):
-    def test_accepted(self):
+    def test_linearizable_histories_are_accepted(self):
         for name, operations in ACCEPTED.items():
             with self.subTest(name):
                 self.assertTrue(linearizable(operations))
 
-    def test_refused(self):
+    def test_histories_that_no_order_explains_are_refused(self):
         for name, operations in REFUSED.items():
             with self.subTest(name):
                 self.assertFalse(linearizable(operations))
 
-    def test_true_histories_are_accepted(self):
+    def test_random_histories_of_a_register_are_accepted(self):
         for seed in range(300):
             with self.subTest(seed=seed):
                 self.assertTrue(linearizable(random_history(random.Random(seed), doctored=False)))
 
-    def test_it_says_what_the_definition_says(self):
+    def test_checker_agrees_with_the_definition_on_random_histories(self):
         said = []
         for seed in range(150):
             operations = random_history(random.Random(seed), doctored=True)
@@ -143,12 +143,12 @@ class Linearizable(unittest.TestCase):
         self.assertGreater(said.count(False), 30)
         self.assertGreater(said.count(True), 30)
 
-    def test_a_long_history_with_many_lost_writes_takes_few_steps(self):
+    def test_long_history_with_many_lost_writes_takes_few_steps(self):
         operations = [lost_write(n, "lost%d" % n) for n in range(20)]
         operations += [write(20 + n, 20.5 + n, "v%d" % n, 5 + n) for n in range(300)]
         self.assertTrue(linearizable(operations, steps_max=100_000))
 
-    def test_a_search_that_is_given_up_says_so(self):
+    def test_search_over_its_limit_raises_too_long(self):
         with self.assertRaises(TooLong):
             linearizable([write(n, n + 0.5, "v%d" % n, n + 1) for n in range(50)], steps_max=10)
 

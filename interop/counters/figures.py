@@ -66,7 +66,7 @@ class Figures:
         return self.values.get(name, {})
 
     def first(self, name):
-        """The part that tells whether anything was counted."""
+        """The part that shows whether anything was counted."""
         return "cnt" if "cnt" in self.parts(name) else ""
 
     def moved(self, name):

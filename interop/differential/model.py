@@ -1,4 +1,4 @@
-"""The generator's picture of the tree and of the sessions, kept up from the replies of server A."""
+"""The tree and the sessions as the generator knows them, from the replies of server A."""
 
 from collections import deque
 from typing import Any

@@ -60,7 +60,7 @@ def arguments():
     options.skip = tuple(s for s in options.skip.split(",") if s)
     if options.ensemble:
         if options.swap:
-            p.error("--swap is for lone servers")
+            p.error("--swap is for standalone servers")
         options.no_restart = True
         options.skip += NOT_IN_ENSEMBLES
     unknown = [s for s in options.skip if s not in SKIPPABLE]

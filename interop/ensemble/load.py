@@ -56,7 +56,7 @@ class Link(Session):
             raise Mismatch("session 0x%x at port %d: %s" % (self.id, self.port, what)) from what
         if reply.error in ENDED:
             raise ConnectionLost("error %d" % reply.error)
-        # The answer to auth tells no zxid.
+        # The answer to auth has no zxid.
         expect(
             reply.zxid >= before or reply.xid == AUTH_XID,
             "an answer of zxid 0x%x after one of 0x%x, session 0x%x at port %d"
@@ -81,7 +81,7 @@ class Client(disk_load.Client):
 
     # ---- running ----
     def run(self):
-        """Write until told to stop, then wait for the answers."""
+        """Writes until `stopping` is set, then waits for the answers."""
         self.stopping = False
         try:
             while not self.stopping:

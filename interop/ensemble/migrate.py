@@ -111,7 +111,7 @@ def check():
     parser.add_argument("--tick", type=int, default=500, help="tickTime of all in ms (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=4)
     args = parser.parse_args()
-    os.environ.setdefault("LEVEL", "INFO")  # of Java's log, which then tells how learners are synchronised
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     command(args.peer), command(args.server)  # skips what this machine has not
     settings = {**SETTINGS, "tickTime": args.tick, "snapCount": 10000, "preAllocSize": 4096}
     try:

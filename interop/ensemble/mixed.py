@@ -2,7 +2,8 @@
 """Ensembles of Ostler and Java servers under load while leaders are killed: all trees must be the same at all times.
 
 All eight choices of the server under test and Java 3.9 for three servers, and some with Java 3.8. The load is that of
-load.py, whose acknowledged writes must all be there, and clients with requests of every kind (wander.py). A server
+load.py, whose acknowledged writes must all be there, and clients with requests of every kind (mixed_requests.py).
+A server
 compares the digest that comes with each transaction with that of its own tree: none may differ, except three kinds that
 Java has of its own, which are printed. One is at a server that took a snapshot from a Java leader, which sends it while
 it changes: the difference is counted until the follower has caught up. One is at a Java server that loses its leader,
@@ -18,7 +19,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 
-from ensemble import wander
+from ensemble import mixed_requests
 from ensemble.cluster import Cluster
 from ensemble.load import SETTINGS, Load
 from harness.outcome import Mismatch, Skip, conclude, expect_equal
@@ -33,7 +34,7 @@ KEYS = {
     "znode.container.checkIntervalMs": 500,
 }
 HARMS = ["leader", "leader after a follower", "follower", "leader after a follower", "all", "leader"]
-WANDERERS = 2
+MIXED_REQUESTS_CLIENTS = 2
 # In the log of a Java leader: what it sends to which learner.
 LEARNER = re.compile(
     r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
@@ -77,9 +78,10 @@ class Trial:
             self._start(self.cluster.members.values())
             self._note_leader()
             self.load = load = Load(self.cluster.ports(), 3, self.seed)
-            wander.prepare(self.cluster.ports()[0])
+            mixed_requests.prepare(self.cluster.ports()[0])
             load.all += [
-                wander.Wanderer(self.cluster.ports(), n, self.seed, "java3.8" in self.makes) for n in range(WANDERERS)
+                mixed_requests.MixedRequestsClient(self.cluster.ports(), n, self.seed, "java3.8" in self.makes)
+                for n in range(MIXED_REQUESTS_CLIENTS)
             ]
             load.start()
             for harm in harms:
@@ -96,12 +98,12 @@ class Trial:
             nodes = self.cluster.look_same(without_digests=given_snapshots(self.cluster))
             for member in self.cluster.running():
                 self._count_mismatches(member)
-        wandered = [one for one in load.all if isinstance(one, wander.Wanderer)]
+        mixed_clients = [one for one in load.all if isinstance(one, mixed_requests.MixedRequestsClient)]
         expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
         return "%d writes acknowledged, %d of all kinds (%d refused), %d nodes; led by %s%s" % (
             load.acknowledged,
-            sum(w.total for w in wandered),
-            sum(w.refused for w in wandered),
+            sum(w.total for w in mixed_clients),
+            sum(w.refused for w in mixed_clients),
             nodes,
             ", ".join("%s %dx" % item for item in sorted(self.led.items())),
             "".join("; %d digest mismatches of %s, %s" % (n, *whose) for whose, n in self.forgiven.items()),
@@ -247,7 +249,7 @@ def check():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     peers, missing = available(args.peers)
-    os.environ.setdefault("LEVEL", "INFO")  # of Java's log, which then tells how learners are synchronised
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     wanted = [args.makes.split(",")] if args.makes else list(choices(args.server, peers, args.quick))
     harms = [HARMS[n % len(HARMS)] for n in range(args.kills)]
     for makes in wanted:

@@ -114,7 +114,7 @@ def check():
     parser.add_argument("--peers", default="java3.9,java3.8", help="the servers to mix with (default: %(default)s)")
     args = parser.parse_args()
     peers, missing = available(args.peers)
-    os.environ.setdefault("LEVEL", "INFO")  # of Java's log, which then tells how learners are synchronised
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     choices = [(args.server, args.server)]
     for peer in peers:
         choices += [(args.server, peer), (peer, args.server)]

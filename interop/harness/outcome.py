@@ -28,7 +28,7 @@ def expect_equal(got: object, wanted: object, what: str) -> None:
 
 
 def conclude(check: Callable[[], str | None]) -> NoReturn:
-    """Run a script's main function and turn its end into exit code and last line."""
+    """Runs a script's main function, and makes the exit code and the last line of its result."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))  # so that the servers are stopped at exit
     try:
         summary = check()

@@ -1,4 +1,4 @@
-"""A client program that is spoken to line by line, as a person would: send a line, wait for what it should print."""
+"""A client program that is driven line by line: send a line, wait for the output that should follow."""
 
 import atexit
 import os

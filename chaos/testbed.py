@@ -17,7 +17,7 @@ SNAP_COUNT, PREALLOCATED_KB = 3000, 64
 LEADER_PATIENCE_S = 3.0
 
 
-class Ground:
+class Testbed:
     def __init__(self, server, size, port, folder, seed, kinds):
         """`kinds`: the kinds of faults to prepare."""
         needs = {need for kind in kinds for need in kind.needs}

@@ -35,7 +35,7 @@ from harness.protocol import (
 )
 from harness.session import SessionExpired
 
-ROOT = "/wander"
+ROOT = "/mixed-requests"
 NAMES = ["a", "b", "c", "d", "\u00e4", "long-" * 10]
 SESSION_MS = 6000
 WINDOW = 8
@@ -68,7 +68,7 @@ def prepare(port):
     session.close()
 
 
-class Wanderer:
+class MixedRequestsClient:
     """`beside_38`: Java 3.8 cannot apply a create2 within a multi that a leader of another version proposes."""
 
     def __init__(self, ports, number, seed=0, beside_38=False):
