@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """kazoo 2.11's own test suite against one server.
 
 The tests in kazoo_needs_ensemble.txt may fail (a standalone Java server fails them, too); all others must pass. The

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The tests of the checks themselves."""
 
 import os

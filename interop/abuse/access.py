@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Long access control lists, many identities and large requests: no other client may wait long for them.
 
 One client sends expensive requests: reads behind lists of 40,000 entries with as many identities as a connection may

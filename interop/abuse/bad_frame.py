@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A bad frame comes after valid requests: these are carried out and answered before the connection ends.
 
 The requests are 60 getData of 40 kB and a create, more than a server answers in one go. The bad frame is a length

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Clients use up all open files that a server may have: it must go on writing, and accept clients again afterwards.
 
     python3 interop/abuse/descriptors.py [--server java3.9] [--addresses 18] [--each 60]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Links in a server's data folder, and copies of it made of hard links: the server must not change their targets.
 
     python3 interop/abuse/links.py [--server java3.9]

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A client that watches a znode gets 90 MB of answers at once, and the znode changes meanwhile: the client gets the
 event.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Host names that resolve late: a server's own name, and another server's name, get an address seconds after the start.
 
     python3 interop/abuse/names.py [--server CMD] [--port N]

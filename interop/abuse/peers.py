@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Fake peers at the quorum port and the election port of Ostler or Java servers.
 
 Neither port asks for a password. The harm of a fake peer must be limited: the memory that it takes, how long it keeps

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Session thieves: a client tries to take over the sessions of others, at a standalone server and at an ensemble of
 three.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A client reads a large answer slowly and sends pings meanwhile: it must keep its session.
 
 The session's timeout is 4 seconds, the answer of 60 MB is read at 1.5 MB/s for 8 seconds, with a ping each second.

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Forty clients ask for 60 MB each and do not read: measures the memory that this takes and keeps, and other clients'
 waits.
 

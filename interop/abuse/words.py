@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Load by four-letter words: callers that read the answer slowly, and long answers while another session writes.
 
     python3 interop/abuse/words.py [--server java3.9] [--watches 200000] [--words 100]

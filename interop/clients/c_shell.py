@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The C client's shell (cli_mt of Debian's zookeeper-bin): nodes of every kind, watches, and the end of its session."""
 
 from harness.outcome import conclude, expect, expect_equal

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Curator 5.9: its recipes in one program (curator/Recipes.java), and a lock that outlives the kill of its holder."""
 
 import os

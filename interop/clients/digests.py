@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """`DigestAuthenticationProvider.digestAlg`: ids, access and the super user with each hash that Java has for them."""
 
 import base64

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Every command of ZooKeeper's own Java shell, of version 3.9 or 3.8, its watch events, and the end of its session."""
 
 from harness.outcome import conclude, expect_equal

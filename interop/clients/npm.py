@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The npm client node-zookeeper-client (npm/check.js), and the end of its sessions."""
 
 import os

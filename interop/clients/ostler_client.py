@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Ostler's own client (crates/client): runs its tests against the server."""
 
 import os

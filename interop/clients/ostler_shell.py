@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compares Ostler's shell with ZooKeeper's: the same commands on two fresh servers must print the same."""
 
 import difflib

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The Rust crate `zookeeper-client` (rust-zookeeper-client/), its lock recipe, and the end of its sessions."""
 
 import os

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Sends one request after the other to a standalone Java server and to Ostler, and compares the line of `cons` after
 each.
 

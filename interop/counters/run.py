@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Runs one load at an ensemble of Java servers and at one of Ostler servers, and compares every name of `mntr`.
 
 Prints a table of the names that moved with Java only, that moved with Ostler only, that have other lines, and whose

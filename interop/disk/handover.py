@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A data folder moves between the server under test and Java servers, both ways and back again.
 
 One server fills the folder with everything that it can hold (contents.py), and ends by kill -9 or in order. Another

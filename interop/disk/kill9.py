@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """kill -9 under load, again and again in one folder, while the server under test and Java servers take turns.
 
 Every round opens the folder of the round before, checks that everything acknowledged is there (see load.py), loads

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A follower misses many writes and comes back under load: measures how it catches up, how long that takes, and the
 effect on the leader's clients."""
 

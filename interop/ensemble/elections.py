@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Three servers go through the cases of docs/elections.md, and `ostler explain election` explains each.
 
 The document shows this output. The result of each election is checked, too.

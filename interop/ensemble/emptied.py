@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A Java server that lost its data restarts with db.autocreate=false, so it reports that its data are missing.
 
     python3 interop/ensemble/emptied.py [--server CMD] [--port N] [--peers java3.9,java3.8]

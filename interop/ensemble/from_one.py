@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """An ensemble of one server (standaloneEnabled=false) gets an observer, grows to three voters, and shrinks to one
 again, as Kubernetes operators do it.
 

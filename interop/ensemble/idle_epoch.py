@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """An epoch without a write: an observer with a tree from its begin must be served by a follower without that tree.
 
 Leader 2 begins an epoch, and nothing is written in it. Follower 1 starts without data and gets a whole tree with the

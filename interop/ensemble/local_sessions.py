@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Local sessions in ensembles of Ostler and Java servers, under a leader of either make.
 
     python3 interop/ensemble/local_sessions.py [--server CMD] [--port N] [--quick]

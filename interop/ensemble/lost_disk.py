@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A server that lost its disk must not vote before it has the tree again, whatever state a crash has left on its disk.
 
 Server 1 is down while 2 and 3 acknowledge a write. Both are killed, and 2 loses its disk. Its disk then has what a

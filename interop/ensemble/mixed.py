@@ -1,14 +1,16 @@
-#!/usr/bin/env python3
 """Ensembles of Ostler and Java servers under load while leaders are killed: all trees must be the same at all times.
 
-All eight choices of the server under test and Java 3.9 for three servers, and some with Java 3.8. The load is that of
-load.py, whose acknowledged writes must all be there, and clients with requests of every kind (mixed_requests.py).
-A server
-compares the digest that comes with each transaction with that of its own tree: none may differ, except three kinds that
-Java has of its own, which are printed. One is at a server that took a snapshot from a Java leader, which sends it while
-it changes: the difference is counted until the follower has caught up. One is at a Java server that loses its leader,
-and replays its log into the tree while it still applies the last commits. One is at a Java server that reads a snapshot
-which it wrote while it applied a transaction.
+Three servers run in all eight combinations of the server under test and Java 3.9, and some with Java 3.8. The load is
+that of load.py, whose acknowledged writes must all be there, and clients with requests of every kind
+(mixed_requests.py).
+
+A server compares the digest that comes with each transaction with that of its own tree. None may differ, except three
+kinds of Java's own, which are printed:
+
+- a server took a snapshot from a Java leader, which changes while it sends it: the difference is counted until the
+  follower has caught up;
+- a Java server loses its leader, and replays its log into the tree while it still applies the last commits;
+- a Java server reads a snapshot that it wrote while it applied a transaction.
 """
 
 import glob

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Observers that follow followers (observerMasterPort), Ostler and Java on either side, under load through the
 observers.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """An ensemble that has lost its quorum serves read-only clients, and these go on when the quorum is back.
 
     python3 interop/ensemble/read_only.py [--server CMD] [--port N] [--quick]

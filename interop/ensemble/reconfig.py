@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Reconfiguration under load: an ensemble grows from one server to three, another server joins, the leader leaves, a
 server is replaced, one changes its client port, and one changes its ports for other servers.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Server lists that change by restarting one server after the other, without reconfig: Ostler, Java and mixed.
 
 The lowest-numbered of three servers moves to another address and restarts with the new lines, while the others still

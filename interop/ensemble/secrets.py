@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Three Ostler servers under load begin to use a secret for session passwords, change it, and go back to Java servers.
 
     python3 interop/ensemble/secrets.py [--server CMD] [--port N] [--peer java3.9]

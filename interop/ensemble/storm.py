@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """An ensemble under load while servers are killed, stopped for a while, and cut off from each other.
 
 Each round injects one fault, waits for a quorum where there must be one, repairs the fault, and waits until all servers

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Curator's and Ostler's recipes compete for one path: two processes of each, which are killed by turns.
 
 A holder writes a mark in the transaction that checks that it holds (crates/recipes/examples/contend.rs, Contend.java).

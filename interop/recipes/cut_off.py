@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A holder whose server is cut off must stop taking itself for the holder before another process holds the lock.
 
 The holder (crates/recipes/examples/idle_holder.rs) writes nothing, and its follower, which takes ten seconds to notice

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a
 group.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes of a paused holder are refused: it is stopped (SIGSTOP) for longer than its session lasts, until another one
 holds.
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Counts watch events and requests of a hand-over among many contenders, in the fair election and in the unfair one.
 
 The fair election (LeaderLatch) must cost one event and the same number of requests for any number of contenders. The
