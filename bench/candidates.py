@@ -1,4 +1,5 @@
 """The servers that are compared. Starts and ends each in a folder of its own."""
+
 import atexit
 import glob
 import json
@@ -33,8 +34,13 @@ class Java:
 
     def command(self, heap):
         return [
-            "java", "-Xmx" + heap, "-Dzookeeper.admin.enableServer=false", "-Dlevel=WARN",
-            "-Dlog4j2.configurationFile=" + os.path.join(self.lib, "log4j2.xml"), "-cp", os.path.join(self.lib, "*"),
+            "java",
+            "-Xmx" + heap,
+            "-Dzookeeper.admin.enableServer=false",
+            "-Dlevel=WARN",
+            "-Dlog4j2.configurationFile=" + os.path.join(self.lib, "log4j2.xml"),
+            "-cp",
+            os.path.join(self.lib, "*"),
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
         ]
 
@@ -64,7 +70,7 @@ class Bench:
     def __call__(self, *words, command=()):
         line = [self.program, "bench", "--json", "--server", self.servers]
         line += [str(word) for word in words] + (["--"] + list(command) if command else [])
-        done = subprocess.run(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run(line, capture_output=True, text=True)
         if done.returncode:
             raise Failed("%s\n  of: %s" % (done.stderr.strip(), " ".join(line)))
         report = json.loads(done.stdout)
@@ -83,8 +89,14 @@ class Member:
         with open(os.path.join(data, "myid"), "w") as f:
             f.write("%d\n" % number)
         keys = {
-            "tickTime": 2000, "initLimit": 10, "syncLimit": 5, "dataDir": data, "clientPort": self.port,
-            "clientPortAddress": "127.0.0.1", "maxClientCnxns": 0, "admin.enableServer": "false",
+            "tickTime": 2000,
+            "initLimit": 10,
+            "syncLimit": 5,
+            "dataDir": data,
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
         }
         # The two ports of the servers' own talk lie above all client ports.
         for other, port in enumerate(ports, 1):
@@ -151,8 +163,13 @@ class Instance:
     def configure(self, settings):
         """Writes zoo.cfg; takes effect at the next start."""
         keys = {
-            "tickTime": 2000, "dataDir": self.data, "clientPort": self.bench.port,
-            "clientPortAddress": "127.0.0.1", "maxClientCnxns": 0, "admin.enableServer": "false", **settings,
+            "tickTime": 2000,
+            "dataDir": self.data,
+            "clientPort": self.bench.port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            **settings,
         }
         self.config = os.path.join(self.folder, "zoo.cfg")
         with open(self.config, "w") as f:
@@ -183,7 +200,7 @@ class Instance:
 
     def rss(self):
         """Bytes in core."""
-        with open("/proc/%d/status" % self.pid) as f:
+        with open("/proc/%s/status" % self.pid) as f:
             return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS:"))
 
     def end(self, number=signal.SIGKILL):
@@ -206,9 +223,9 @@ class Instance:
         # A killed process stays as a zombie until its parent waits for it, but first its threads must end:
         # until then it keeps its port.
         try:
-            with open("/proc/%d/stat" % self.pid) as f:
+            with open("/proc/%s/stat" % self.pid) as f:
                 zombie = f.read().rsplit(")", 1)[1].split()[0] == "Z"
-            return not zombie or len(os.listdir("/proc/%d/task" % self.pid)) > 1
+            return not zombie or len(os.listdir("/proc/%s/task" % self.pid)) > 1
         except OSError:
             return False
 

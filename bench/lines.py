@@ -1,4 +1,5 @@
 """The lines of the comparison: each loads a server and returns figures."""
+
 import time
 from dataclasses import dataclass, field
 
@@ -26,8 +27,18 @@ class Size:
 
     @staticmethod
     def quick():
-        return Size(seconds=3, jit_warmup=5, znodes=100_000, idle=2_000, hold=12, snapshots=1, rounds=1, big_rounds=1,
-                    big_heap="2g", snap_count=8_000)
+        return Size(
+            seconds=3,
+            jit_warmup=5,
+            znodes=100_000,
+            idle=2_000,
+            hold=12,
+            snapshots=1,
+            rounds=1,
+            big_rounds=1,
+            big_heap="2g",
+            snap_count=8_000,
+        )
 
 
 @dataclass
@@ -58,8 +69,12 @@ def mix(op):
             report = bench("mix", "--ops", op + "=1", "--seconds", size.seconds)
         finally:
             server.discard()
-        return {"rate": report["ops_per_second"], "cpu": report["server_process"]["cpu_us_per_op"],
-                "p99": report["latency_us"]["p99"]}
+        return {
+            "rate": report["ops_per_second"],
+            "cpu": report["server_process"]["cpu_us_per_op"],
+            "p99": report["latency_us"]["p99"],
+        }
+
     return run
 
 
@@ -69,8 +84,11 @@ def watch(make, bench, size):
     try:
         found = {}
         # A one-shot watch allows one set at a time.
-        for key, mode, outstanding in (("one-shot", "one-shot", 1), ("persistent-16", "persistent", 16),
-                                       ("persistent-64", "persistent", 64)):
+        for key, mode, outstanding in (
+            ("one-shot", "one-shot", 1),
+            ("persistent-16", "persistent", 16),
+            ("persistent-64", "persistent", 64),
+        ):
             words = ["watch", "--mode", mode, "--watchers", size.watchers, "--seconds", size.seconds]
             report = bench(*words, "--outstanding", outstanding, "--warmup", size.jit_warmup)
             found[key] = report["ops_per_second"]
@@ -93,8 +111,12 @@ def million(make, bench, size):
         restarted = server.rss()
     finally:
         server.discard()
-    return {"fill": filled["figures"]["znodes_per_second"], "loaded": loaded / 2**20, "restarted": restarted / 2**20,
-            "back": back}
+    return {
+        "fill": filled["figures"]["znodes_per_second"],
+        "loaded": loaded / 2**20,
+        "restarted": restarted / 2**20,
+        "back": back,
+    }
 
 
 def idle(make, bench, size):
@@ -104,8 +126,10 @@ def idle(make, bench, size):
         figures = bench("idle", "--sessions", size.idle, "--seconds", size.hold)["figures"]
     finally:
         server.discard()
-    return {"total": (figures["rss_held_bytes"] - figures["rss_empty_bytes"]) / 2**20,
-            "each": figures["rss_per_session_bytes"] / 1024}
+    return {
+        "total": (figures["rss_held_bytes"] - figures["rss_empty_bytes"]) / 2**20,
+        "each": figures["rss_per_session_bytes"] / 1024,
+    }
 
 
 def first_request(make, bench, size):
@@ -131,12 +155,17 @@ def snapshot(make, bench, size):
     quiet, busy = (report["rows"][name]["latency_us"] for name in ("no snapshot", "snapshot"))
     if not quiet or not busy:
         raise Failed("the server wrote %s snapshot during the run" % ("no" if quiet else "nothing but one"))
-    return {"quiet": quiet["p99"] / 1000, "busy": busy["p99"] / 1000, "worst": busy["max"] / 1000,
-            "took": report["figures"]["snapshots_took_seconds"] / report["figures"]["snapshots"]}
+    return {
+        "quiet": quiet["p99"] / 1000,
+        "busy": busy["p99"] / 1000,
+        "worst": busy["max"] / 1000,
+        "took": report["figures"]["snapshots_took_seconds"] / report["figures"]["snapshots"],
+    }
 
 
 def ensemble(words):
     """Loads three servers with reads, then with writes."""
+
     def run(make, bench, size):
         servers = make(Ensemble)
         found = {}
@@ -151,48 +180,93 @@ def ensemble(words):
         finally:
             servers.discard()
         return found
+
     return run
 
 
 def lines(size):
-    znodes, idle_sessions = "{:,} znodes".format(size.znodes), "{:,} idle sessions".format(size.idle)
-    watchers = "{:,} watchers on one znode".format(size.watchers)
+    znodes, idle_sessions = f"{size.znodes:,} znodes", f"{size.idle:,} idle sessions"
+    watchers = f"{size.watchers:,} watchers on one znode"
     three = "three servers"
     load = "16 sessions x 16 outstanding, 100 bytes"
     return [
-        Line("1", mix("get"), [
-            Figure("rate", "getData, " + load, HIGHER, "/s"), Figure("cpu", "server CPU per getData", LOWER, "us"),
-            Figure("p99", "p99 of getData", LOWER, "us")]),
-        Line("2", mix("set"), [
-            Figure("rate", "setData with fsync, " + load, HIGHER, "/s"),
-            Figure("cpu", "server CPU per setData", LOWER, "us"), Figure("p99", "p99 of setData", LOWER, "us")]),
-        Line("3", watch, [
-            Figure("one-shot", watchers + ", one-shot: events", HIGHER, "/s"),
-            Figure("one-shot_last", "from the set to the last event, median", LOWER, "ms"),
-            Figure("persistent-16", watchers + ", persistent, 16 sets outstanding: events", HIGHER, "/s"),
-            Figure("persistent-16_last", "from the set to the last event, 16 sets at once, median", LOWER, "ms"),
-            Figure("persistent-64", watchers + ", persistent, 64 sets outstanding: events", HIGHER, "/s"),
-            Figure("persistent-64_last", "from the set to the last event, 64 sets at once, median", LOWER, "ms")]),
-        Line("4", million, [
-            Figure("fill", znodes + " of 100 bytes: creates", HIGHER, "/s"),
-            Figure("loaded", "memory after creating them", LOWER, "MiB"),
-            Figure("restarted", "memory after a restart with them", LOWER, "MiB"),
-            Figure("back", "from kill -9 until served again", LOWER, "s")], big=True),
-        Line("5", idle, [
-            Figure("total", idle_sessions + ": memory above an empty server", LOWER, "MiB"),
-            Figure("each", "memory per session", LOWER, "KiB")]),
+        Line(
+            "1",
+            mix("get"),
+            [
+                Figure("rate", "getData, " + load, HIGHER, "/s"),
+                Figure("cpu", "server CPU per getData", LOWER, "us"),
+                Figure("p99", "p99 of getData", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "2",
+            mix("set"),
+            [
+                Figure("rate", "setData with fsync, " + load, HIGHER, "/s"),
+                Figure("cpu", "server CPU per setData", LOWER, "us"),
+                Figure("p99", "p99 of setData", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "3",
+            watch,
+            [
+                Figure("one-shot", watchers + ", one-shot: events", HIGHER, "/s"),
+                Figure("one-shot_last", "from the set to the last event, median", LOWER, "ms"),
+                Figure("persistent-16", watchers + ", persistent, 16 sets outstanding: events", HIGHER, "/s"),
+                Figure("persistent-16_last", "from the set to the last event, 16 sets at once, median", LOWER, "ms"),
+                Figure("persistent-64", watchers + ", persistent, 64 sets outstanding: events", HIGHER, "/s"),
+                Figure("persistent-64_last", "from the set to the last event, 64 sets at once, median", LOWER, "ms"),
+            ],
+        ),
+        Line(
+            "4",
+            million,
+            [
+                Figure("fill", znodes + " of 100 bytes: creates", HIGHER, "/s"),
+                Figure("loaded", "memory after creating them", LOWER, "MiB"),
+                Figure("restarted", "memory after a restart with them", LOWER, "MiB"),
+                Figure("back", "from kill -9 until served again", LOWER, "s"),
+            ],
+            big=True,
+        ),
+        Line(
+            "5",
+            idle,
+            [
+                Figure("total", idle_sessions + ": memory above an empty server", LOWER, "MiB"),
+                Figure("each", "memory per session", LOWER, "KiB"),
+            ],
+        ),
         Line("6", first_request, [Figure("first", "from exec to the first request served, empty folder", LOWER, "ms")]),
-        Line("7", snapshot, [
-            Figure("quiet", "p99 of setData at {:,}/s over {}, no snapshot".format(size.rate, znodes), LOWER, "ms"),
-            Figure("busy", "p99 while a snapshot is written", LOWER, "ms"),
-            Figure("worst", "slowest setData while a snapshot is written", LOWER, "ms"),
-            Figure("took", "time a snapshot takes", LOWER, "s")], big=True),
-        Line("8", ensemble(["--sessions", 18, "--outstanding", 16]), [
-            Figure("get", three + ", 18 sessions x 16 outstanding: getData", HIGHER, "/s"),
-            Figure("get_cpu", "their CPU per getData", LOWER, "us"),
-            Figure("set", three + ", 18 sessions x 16 outstanding: setData", HIGHER, "/s"),
-            Figure("set_cpu", "their CPU per setData", LOWER, "us")]),
-        Line("9", ensemble(["--sessions", 3, "--outstanding", 1]), [
-            Figure("set_p50", three + ", 3 sessions x 1 outstanding: p50 of setData", LOWER, "us"),
-            Figure("set_p99", "p99 of setData", LOWER, "us")]),
+        Line(
+            "7",
+            snapshot,
+            [
+                Figure("quiet", f"p99 of setData at {size.rate:,}/s over {znodes}, no snapshot", LOWER, "ms"),
+                Figure("busy", "p99 while a snapshot is written", LOWER, "ms"),
+                Figure("worst", "slowest setData while a snapshot is written", LOWER, "ms"),
+                Figure("took", "time a snapshot takes", LOWER, "s"),
+            ],
+            big=True,
+        ),
+        Line(
+            "8",
+            ensemble(["--sessions", 18, "--outstanding", 16]),
+            [
+                Figure("get", three + ", 18 sessions x 16 outstanding: getData", HIGHER, "/s"),
+                Figure("get_cpu", "their CPU per getData", LOWER, "us"),
+                Figure("set", three + ", 18 sessions x 16 outstanding: setData", HIGHER, "/s"),
+                Figure("set_cpu", "their CPU per setData", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "9",
+            ensemble(["--sessions", 3, "--outstanding", 1]),
+            [
+                Figure("set_p50", three + ", 3 sessions x 1 outstanding: p50 of setData", LOWER, "us"),
+                Figure("set_p99", "p99 of setData", LOWER, "us"),
+            ],
+        ),
     ]

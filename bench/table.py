@@ -1,4 +1,5 @@
 """Prints the results as text, Markdown and JSON."""
+
 import os
 import platform
 import statistics
@@ -16,8 +17,8 @@ def number(value):
     if value is None:
         return "-"
     if abs(value) >= 100:
-        return "{:,.0f}".format(value)
-    return "{:.1f}".format(value) if abs(value) >= 10 else "{:.2f}".format(value)
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
 def ratio(figure, java, ostler):
@@ -61,8 +62,15 @@ def as_json(chosen, results, candidates):
         "machine": machine(),
         "candidates": {candidate.name: candidate.title for candidate in candidates},
         "medians": [
-            {"line": line, "figure": figure.key, "title": figure.title, "unit": figure.unit, "better": figure.better,
-             "values": dict(zip(names, values)), "times_better": better}
+            {
+                "line": line,
+                "figure": figure.key,
+                "title": figure.title,
+                "unit": figure.unit,
+                "better": figure.better,
+                "values": dict(zip(names, values)),
+                "times_better": better,
+            }
             for line, figure, values, better in rows(chosen, results, names)
         ],
         "rounds": [{"line": line, "candidate": name, "found": found} for (line, name), found in results.items()],
@@ -75,5 +83,9 @@ def machine():
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     java = subprocess.run(["java", "-version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     return "%d cores (%s), %.0f GiB, Linux %s, %s" % (
-        os.cpu_count(), models[0] if models else platform.machine(), memory, platform.release(),
-        java.splitlines()[0] if java else "no Java")
+        os.cpu_count() or 1,
+        models[0] if models else platform.machine(),
+        memory,
+        platform.release(),
+        java.splitlines()[0] if java else "no Java",
+    )

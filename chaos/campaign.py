@@ -1,5 +1,6 @@
 """Runs one ensemble through its rounds: faults begin and end as planned, all servers must serve again, and everything
 is checked."""
+
 import dataclasses
 import json
 import os
@@ -8,16 +9,16 @@ import shutil
 import time
 from collections import namedtuple
 
-from checks import Epochs, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
+from chaos.checks import Epochs, Verdict, interval, judge, line_differs, numbers_out_of_line, reads_that_go_back
+from chaos.history import History
+from chaos.load import LINE, RecordedLoad, children_with_data, sweep
+from chaos.testbed import Testbed
 from ensemble.cluster import patiently
 from ensemble.load import LOST
-from ground import Ground
-from history import History
-from load import LINE, RecordedLoad, children_with_data, sweep
-from rig.outcome import Mismatch, expect, expect_equal
-from rig.peers import CHECKOUT
-from rig.server import NotServing, work_folder
-from rig.wire import Refused
+from harness.outcome import Mismatch, expect, expect_equal
+from harness.peers import CHECKOUT
+from harness.server import NotServing, work_folder
+from harness.session import Refused
 
 LOOK_EVERY = 6  # rounds
 RECOVERY_S = 120  # the machine may be busy with other things
@@ -30,10 +31,11 @@ class Campaign:
     def __init__(self, server, size, port, seed, kinds, report):
         self.is_java, self.report, self.seed = server.startswith("java"), report, seed
         self.folder = work_folder("chaos")
-        self.evidence = os.path.join(EVIDENCE, "%s-%d-servers-seed-%d" % (
-            "java" if self.is_java else "ostler", size, seed))
-        self.ground = Ground(server, size, port, self.folder, seed, kinds)
-        self.cluster = self.ground.cluster
+        self.evidence = os.path.join(
+            EVIDENCE, "%s-%d-servers-seed-%d" % ("java" if self.is_java else "ostler", size, seed)
+        )
+        self.testbed = Testbed(server, size, port, self.folder, seed, kinds)
+        self.cluster = self.testbed.cluster
         self.rounds = []  # since the last look
         self.counted = (0, 0, 0, 0)
         self.began = time.monotonic()
@@ -41,7 +43,7 @@ class Campaign:
     def run(self, plan, until, look_every=LOOK_EVERY):
         """Runs to the end of the plan or the time. False if an error ended the run before."""
         try:
-            self.ground.start_all()
+            self.testbed.start_all()
             self.cluster.wait_quorum()
             self.load = RecordedLoad(self.cluster.ports(), self.seed, History())
             self.epochs = Epochs(self.cluster).start()
@@ -49,7 +51,7 @@ class Campaign:
             return self._rounds(plan, until, look_every)
         finally:
             self.report.seconds += time.monotonic() - self.began
-            self.ground.stop()
+            self.testbed.stop()
 
     def _rounds(self, plan, until, look_every):
         try:
@@ -77,19 +79,26 @@ class Campaign:
         self.report.acknowledged += now[0] - self.counted[0]
         self.report.unknown += now[1] - self.counted[1]
         self.report.epochs += len(self.epochs.leader_of) - self.counted[2]
-        self.report.ended += self.ground.ended - self.counted[3]
-        self.counted = (*now, len(self.epochs.leader_of), self.ground.ended)
+        self.report.ended += self.testbed.ended - self.counted[3]
+        self.counted = (*now, len(self.epochs.leader_of), self.testbed.ended)
 
     # ---- one round ----
     def _round(self, faults):
         report, began = self.report, time.monotonic()
         before = self._counts()
-        print("round %d: %s" % (report.rounds + 1, ", ".join(
-            "%s %.1f-%.1f s" % (f.kind.name, f.after_s, f.after_s + f.lasts_s) for f in faults)), end="", flush=True)
+        print(
+            "round %d: %s"
+            % (
+                report.rounds + 1,
+                ", ".join("%s %.1f-%.1f s" % (f.kind.name, f.after_s, f.after_s + f.lasts_s) for f in faults),
+            ),
+            end="",
+            flush=True,
+        )
         self.rounds.append(Round([f.kind for f in faults], began, None))
         for fault in faults:
             report.rows[fault.kind.name].times += 1
-        ended = self.ground.ended
+        ended = self.testbed.ended
         self._carry_out(faults)
         healed = time.monotonic()
         self.cluster.wait_quorum(RECOVERY_S)
@@ -102,7 +111,7 @@ class Campaign:
             row.seconds += fault.lasts_s
             row.acknowledged += acknowledged
             row.unknown += unknown
-            row.ended += self.ground.ended - ended
+            row.ended += self.testbed.ended - ended
             row.recovery_s = max(row.recovery_s, recovery)
         report.rounds += 1
         print("; %d operations, %d unknown, all serve after %.1f s" % (acknowledged, unknown, recovery), flush=True)
@@ -112,11 +121,11 @@ class Campaign:
         began = time.monotonic()
         moments = []
         for fault in faults:
-            going_on = fault.kind.do(self.ground)
+            going_on = fault.kind.do(self.testbed)
             moments += [(fault.after_s, fault, going_on), (fault.after_s + fault.lasts_s, fault, going_on)]
         for moment, fault, going_on in sorted(moments, key=lambda one: one[0]):
             time.sleep(max(0.0, began + moment - time.monotonic()))
-            self.ground.chance = random.Random(fault.seed)
+            self.testbed.chance = random.Random(fault.seed)
             next(going_on, None)
 
     def _counts(self):
@@ -136,7 +145,10 @@ class Campaign:
         if not self.is_java:
             for member in self.cluster.running():
                 expect_equal(member.digest_mismatches(), 0, "digest mismatches of server %d" % member.number)
-                expect("panicked at" not in member.log_text(), "server %d panicked: %s" % (member.number, member.log_tail()))
+                expect(
+                    "panicked at" not in member.log_text(),
+                    "server %d panicked: %s" % (member.number, member.log_tail()),
+                )
         expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
         for text in self.epochs.wrong:
             self._wrong(text)
@@ -144,8 +156,11 @@ class Campaign:
         patiently(lambda: sweep(self.cluster.running()[0].port))
         report.looks += 1
         self.rounds = []
-        print("look %d: %d registers and %d numbers so far; all there, all equal" % (
-            report.looks, report.registers, report.numbers), flush=True)
+        print(
+            "look %d: %d registers and %d numbers so far; all there, all equal"
+            % (report.looks, report.registers, report.numbers),
+            flush=True,
+        )
 
     def _judge_registers(self):
         report = self.report
@@ -173,8 +188,12 @@ class Campaign:
 
     def _going_on(self, began, ended):
         """The kinds of faults in the rounds that overlap with an interval."""
-        kinds = [kind for one in self.rounds for kind in one.kinds
-                 if one.began <= ended and (one.ended is None or began <= one.ended)]
+        kinds = [
+            kind
+            for one in self.rounds
+            for kind in one.kinds
+            if one.began <= ended and (one.ended is None or began <= one.ended)
+        ]
         return list(dict.fromkeys(kinds))
 
     # ---- what is wrong ----
@@ -197,6 +216,6 @@ class Campaign:
 
     def _keep_logs(self):
         os.makedirs(self.evidence, exist_ok=True)
-        for number, folder in self.ground.folders.items():
+        for number, folder in self.testbed.folders.items():
             if os.path.exists(folder + "/log"):
                 shutil.copy(folder + "/log", "%s/log-%d" % (self.evidence, number))

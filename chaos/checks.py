@@ -1,10 +1,11 @@
 """Checks of a recorded history, and of the servers that made it. Each check returns one sentence for each error."""
+
 import threading
 from collections import defaultdict
 from enum import Enum
 
-from history import SYNC_READ
-from linearizable import TooLong, linearizable
+from chaos.history import SYNC_READ
+from chaos.linearizable import TooLong, linearizable
 
 POLL_S, PATIENCE_S = 0.25, 0.3
 
@@ -20,7 +21,7 @@ def judge(operations):
     """Checks the history of one register.
 
     A `sync` asks only the leader, not a quorum, so a deposed leader that does not know it yet answers it, too. So a
-    history that is linearizable only without the reads after a `sync` gets a separate verdict. """
+    history that is linearizable only without the reads after a `sync` gets a separate verdict."""
     try:
         if linearizable(operations):
             return Verdict.OK
@@ -41,7 +42,12 @@ def reads_that_go_back(register, operations):
     for op in sorted(operations, key=lambda op: op.began):
         if op.known and op.version is not None:
             if op.version < seen[op.client]:
-                yield "client %d has version %d of %s after version %d" % (op.client, op.version, register, seen[op.client])
+                yield "client %d has version %d of %s after version %d" % (
+                    op.client,
+                    op.version,
+                    register,
+                    seen[op.client],
+                )
             seen[op.client] = max(seen[op.client], op.version)
 
 

@@ -1,5 +1,6 @@
 """Moves the wall clock of a running server, by libfaketime. The monotonic clock is not moved, because no operator and
 no time server can move it."""
+
 import glob
 import os
 

@@ -2,14 +2,15 @@
 
 The faults are in the kernel's file system, so they hit every program. `shut_down` is the kernel's own switch for such
 tests: after it no write reaches the device, and calls that need the device fail with EIO. Writes that were not synced
-are lost: the next mount replays the journal, as after a power cut. """
+are lost: the next mount replays the journal, as after a power cut."""
+
 import atexit
 import fcntl
 import os
 import struct
 import subprocess
 
-from rig.outcome import Skip
+from harness.outcome import Skip
 
 SHUT_DOWN, WITHOUT_LOG_FLUSH = 0x8004587D, 2  # EXT4_IOC_SHUTDOWN
 SIZE_MB = 2048  # of the file, which is sparse
@@ -76,6 +77,7 @@ class Disk:
 
     def number(self):
         """MAJOR:MINOR of the device."""
+        assert self.device is not None, "the disk is not there yet"
         at = os.stat(self.device).st_rdev
         return "%d:%d" % (os.major(at), os.minor(at))
 

@@ -1,13 +1,14 @@
 """Lets one sync or write of a server's log fail, by a library that is loaded before the C library. The next call
 works."""
+
 import functools
 import os
 import shutil
 import subprocess
 import time
 
-from rig.outcome import expect
-from rig.server import work_folder
+from harness.outcome import expect
+from harness.server import work_folder
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "failing_call.c")
 CALLS = ("sync", "write")
@@ -36,8 +37,10 @@ class Failures:
             with open("/proc/%d/maps" % member.process.pid) as f:
                 expect(self.library in f.read(), "server %d does not have the library" % member.number)
             return
-        expect(_soon(lambda: member.process.poll() is not None, END_WITHIN_S),
-               "server %d goes on after an error of its log" % member.number)
+        expect(
+            _soon(lambda: member.process.poll() is not None, END_WITHIN_S),
+            "server %d goes on after an error of its log" % member.number,
+        )
 
     def forget(self):
         for call in CALLS:

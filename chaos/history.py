@@ -1,4 +1,5 @@
 """The clients' operations and answers, with begin and end times on one clock."""
+
 import threading
 from collections import defaultdict
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ class Operation:
     A write puts `value`; a swap does if the version is `expected`. `version` is what the answer says: after a write,
     or of what was read; None of a swap is a refusal. With `ended` NEVER, neither says anything.
     """
+
     client: int
     kind: str
     began: float

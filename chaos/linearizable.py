@@ -1,4 +1,6 @@
-"""Is a history of one register linearizable? The search of Wing and Gong, with Lowe's memory of what was tried.
+"""Checks whether a history of one register is linearizable.
+
+The search is that of Wing and Gong, with Lowe's memory of tried states.
 
 Every operation must take effect at one moment between its begin and its end, and one order of those moments must
 explain all answers. An operation with an unknown outcome may take effect at any later moment, or never.
@@ -8,7 +10,8 @@ the register's state allows it; at the end of one that has not taken effect it m
 it led to are remembered, so that nothing is tried twice. Answers carry versions and no two writes put the same value:
 this keeps the search short. It never decides anything.
 """
-from history import PLAIN_READ, SWAP, WRITE
+
+from chaos.history import PLAIN_READ, SWAP, WRITE
 
 INITIAL = (0, "")  # version and value of a register that was created and not written to
 STEPS_MAX = 2_000_000
@@ -44,12 +47,15 @@ class Register:
         after = (version + 1, op.value)
         if op.known:
             return after if op.version == after[0] else None
-        fits = self._value_at.get(after[0], op.value) == op.value and self._version_of.get(op.value, after[0]) == after[0]
+        fits = (
+            self._value_at.get(after[0], op.value) == op.value and self._version_of.get(op.value, after[0]) == after[0]
+        )
         return after if fits else None
 
 
 class _Event:
     """A beginning, or the end of a known operation, in a list from which pairs are taken out and put back."""
+
     __slots__ = ("op", "index", "end", "before", "after")
 
     def __init__(self, op, index):

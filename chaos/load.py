@@ -3,18 +3,30 @@
 Each client is one thread that sends one request after the other, some tens a second. When its connection is lost, it
 resumes its session at any server; requests without an answer are recorded with an unknown outcome.
 """
+
 import random
 import time
 
+from chaos.history import PLAIN_READ, READ, SWAP, SYNC_READ, WRITE, Operation
+from disk.load import SESSION_MS
 from ensemble import load as ensemble_load
 from ensemble.load import LOST, RETRY_S, Link
-from disk.load import SESSION_MS
-from history import PLAIN_READ, READ, SWAP, SYNC_READ, WRITE, Operation
-from rig.outcome import expect
-from rig.wire import (
-    BAD_VERSION, CREATE, DELETE, GET_DATA, NO_NODE, NODE_EXISTS, SEQUENTIAL, SET_DATA, ConnectionLost, Reader, Refused,
-    SessionExpired, create_body, path_version, set_body, string,
+from harness.jute import Reader, ustring
+from harness.outcome import expect
+from harness.protocol import (
+    BAD_VERSION,
+    CREATE,
+    DELETE,
+    GET_DATA,
+    NO_NODE,
+    NODE_EXISTS,
+    SEQUENTIAL,
+    SET_DATA,
+    create_body,
+    path_version,
+    set_body,
 )
+from harness.session import ConnectionLost, Refused, SessionExpired
 
 SYNC = 9
 TOP, REGISTERS, LINE = "/chaos", "/chaos/register", "/chaos/line"
@@ -27,7 +39,8 @@ class Recorder:
     """A client with a number that reconnects by itself. Each connection numbers its requests from 1 on.
 
     One that only writes goes on after a lost connection until a write is acknowledged, also when it is to stop: then
-    all writes of earlier connections have happened or never will. """
+    all writes of earlier connections have happened or never will."""
+
     pause_s = 0.0
     writes_only = False
 
@@ -37,6 +50,10 @@ class Recorder:
         self.session, self.count, self.expired = None, 0, 0
         self.stopping, self.problem = False, None
         self.decided = True  # nothing of an earlier connection may still happen
+
+    def ask(self):
+        """Sends the next request and records its answer."""
+        raise NotImplementedError
 
     def run(self):
         self.stopping = False
@@ -89,6 +106,7 @@ class Recorder:
 
 class RegisterClient(Recorder):
     """Reads and writes registers that all clients share, each for a few seconds."""
+
     pause_s = REGISTER_PAUSE_S
 
     def __init__(self, ports, number, seed, history):
@@ -130,16 +148,16 @@ class RegisterClient(Recorder):
 
     def _read(self, path, op):
         """Reads after a write of this client: then the server has every write that was committed before."""
-        barrier, reply = self.answers((SET_DATA, set_body(self.barrier, b"")), (GET_DATA, string(path) + b"\0"))
+        barrier, reply = self.answers((SET_DATA, set_body(self.barrier, b"")), (GET_DATA, ustring(path) + b"\0"))
         self._stat(barrier, self.barrier)
         self._value(reply, path, op)
 
     def _sync_read(self, path, op):
-        _, reply = self.answers((SYNC, string(path)), (GET_DATA, string(path) + b"\0"))
+        _, reply = self.answers((SYNC, ustring(path)), (GET_DATA, ustring(path) + b"\0"))
         self._value(reply, path, op)
 
     def _plain_read(self, path, op):
-        (reply,) = self.answers((GET_DATA, string(path) + b"\0"))
+        (reply,) = self.answers((GET_DATA, ustring(path) + b"\0"))
         self._value(reply, path, op)
 
     def _value(self, reply, path, op):
@@ -154,6 +172,7 @@ class RegisterClient(Recorder):
 
 class Liner(Recorder):
     """Creates sequential znodes below one parent, and notes the times of each request and answer."""
+
     pause_s = LINE_PAUSE_S
     writes_only = True
 
@@ -171,7 +190,7 @@ class Liner(Recorder):
             self.lost += 1
             raise
         expect(reply.error == 0, "create in %s: error %d" % (LINE, reply.error))
-        self.created.append((began, time.monotonic(), Reader(reply.body).string(), value))
+        self.created.append((began, time.monotonic(), Reader(reply.body).ustring(), value))
         self.unknown.pop()
         self.told += 1
 
@@ -194,7 +213,7 @@ class RecordedLoad(ensemble_load.Load):
         self.history = history
         self.recorders = [RegisterClient(ports, n, seed, history) for n in range(registers)]
         self.liners = [Liner(ports, registers + n, seed) for n in range(liners)]
-        self.all += self.recorders + self.liners
+        self.all += [*self.recorders, *self.liners]
 
     @property
     def acknowledged(self):
@@ -202,7 +221,7 @@ class RecordedLoad(ensemble_load.Load):
 
     @property
     def expired(self):
-        return super().expired + sum(one.expired for one in self.recorders + self.liners)
+        return super().expired + sum(one.expired for one in [*self.recorders, *self.liners])
 
     @property
     def unknown(self):
@@ -228,7 +247,7 @@ def sweep(port):
     for folder in (REGISTERS, LINE):
         names = session.children(folder)
         for n in range(0, len(names), 200):
-            part = names[n:n + 200]
+            part = names[n : n + 200]
             session.send_all((DELETE, path_version("%s/%s" % (folder, name))) for name in part)
             for _ in part:
                 session.receive()

@@ -2,7 +2,8 @@
 
 This replaces `netem`, which some kernels lack. A separate route leads the packets from one server to another through a
 tunnel device. A process reads them there, delays or drops them, and writes them to the other server's tunnel device.
-They are whole IP packets, so the servers' TCP must cope. Links without such a fault do not use the relay. """
+They are whole IP packets, so the servers' TCP must cope. Links without such a fault do not use the relay."""
+
 import asyncio
 import ctypes
 import fcntl
@@ -20,8 +21,9 @@ TUNSETIFF, IFF_TUN, IFF_NO_PI, CLONE_NEWNET = 0x400454CA, 1, 0x1000, 0x40000000
 
 
 @dataclass(frozen=True)
-class Weather:
+class PacketFaults:
     """The delay, loss and reordering of a link."""
+
     delay_s: float = 0.0
     jitter_s: float = 0.0  # random additional delay, which changes the order
     lost: float = 0.0
@@ -55,12 +57,12 @@ class RelayedNamespaces(Namespaces):
             self.beside.tell({"cut": self.cut_ways})
         super().turn(ways, is_open)
 
-    def weather(self, ways, weather):
-        """Sets the weather of these ways from now on; None removes it."""
-        self.beside.tell({"weather": (list(ways), weather)})
+    def set_packet_faults(self, ways, packet_faults):
+        """Sets how packets on these ways are delayed, lost and reordered; None removes it."""
+        self.beside.tell({"packet_faults": (list(ways), packet_faults)})
         for source, sink in ways:
             route = "%s/32" % self.host(sink)
-            if weather:
+            if packet_faults:
                 in_namespace(self._name(source), "route replace %s dev %s src %s" % (route, DEVICE, self.host(source)))
             else:
                 in_namespace(self._name(source), "route flush %s" % route)
@@ -98,7 +100,7 @@ class _Relay:
     def __init__(self, tunnels, hosts, seed, control):
         self.tunnels, self.hosts, self.control = tunnels, hosts, control
         self.chance = random.Random("relay %d" % seed)
-        self.cut, self.weather = set(), {}
+        self.cut, self.packet_faults = set(), {}
 
     async def run(self):
         self.loop = asyncio.get_running_loop()
@@ -114,8 +116,8 @@ class _Relay:
         except EOFError:
             os._exit(0)
         self.cut = what.get("cut", self.cut)
-        for way in what.get("weather", ((), None))[0]:
-            self.weather[way] = what["weather"][1]
+        for way in what.get("packet_faults", ((), None))[0]:
+            self.packet_faults[way] = what["packet_faults"][1]
         self.control.send(None)
 
     def _read(self, source, tunnel):
@@ -127,12 +129,12 @@ class _Relay:
 
     def _pass_on(self, source, packet):
         sink = self.hosts.get(packet[16:20]) if packet[0] >> 4 == 4 else None
-        weather = self.weather.get((source, sink)) or Weather()
-        if sink is None or self.chance.random() < weather.lost:
+        packet_faults = self.packet_faults.get((source, sink)) or PacketFaults()
+        if sink is None or self.chance.random() < packet_faults.lost:
             return
-        for _ in range(2 if self.chance.random() < weather.twice else 1):
-            held = not weather.reordered or self.chance.random() < weather.reordered
-            delay = weather.delay_s + (self.chance.uniform(0, weather.jitter_s) if held else 0)
+        for _ in range(2 if self.chance.random() < packet_faults.twice else 1):
+            held = not packet_faults.reordered or self.chance.random() < packet_faults.reordered
+            delay = packet_faults.delay_s + (self.chance.uniform(0, packet_faults.jitter_s) if held else 0)
             self.loop.call_later(delay, self._deliver, (source, sink), packet)
 
     def _deliver(self, way, packet):

@@ -1,4 +1,5 @@
 """The results of a run by kind of fault, and the tables at its end."""
+
 from collections import defaultdict
 from dataclasses import dataclass, field
 
@@ -6,6 +7,7 @@ from dataclasses import dataclass, field
 @dataclass
 class Row:
     """The results of one kind. Kinds that ran at the same time share what happened meanwhile."""
+
     times: int = 0
     seconds: float = 0.0
     acknowledged: int = 0
@@ -43,11 +45,23 @@ class Report:
 
     def summary(self):
         return (
-            "%d rounds in %.0f s, %d operations acknowledged, %d unknown, none lost; %d registers linearizable (%d operations%s), "
-            "%d reads after sync of a replaced leader; %d sequence numbers, %d epochs; %d servers ended by a broken disk" % (
-                self.rounds, self.seconds, self.acknowledged, self.unknown, self.registers, self.operations,
-                ", %d not decided" % self.undecided if self.undecided else "", self.stale_syncs, self.numbers, self.epochs,
-                self.ended))
+            "%d rounds in %.0f s, %d operations acknowledged, %d unknown, none lost; "
+            "%d registers linearizable (%d operations%s), %d reads after sync of a replaced leader; "
+            "%d sequence numbers, %d epochs; %d servers ended by a broken disk"
+            % (
+                self.rounds,
+                self.seconds,
+                self.acknowledged,
+                self.unknown,
+                self.registers,
+                self.operations,
+                ", %d not decided" % self.undecided if self.undecided else "",
+                self.stale_syncs,
+                self.numbers,
+                self.epochs,
+                self.ended,
+            )
+        )
 
 
 HEAD = ("fault", "times", "seconds", "acknowledged", "unknown", "recovery s", "stale syncs", "ended", "verdict")
@@ -57,11 +71,24 @@ def table(report, lacking):
     lines = [HEAD]
     for kind in report.kinds:
         row = report.rows[kind.name]
-        lines.append((kind.name, row.times, "%.0f" % row.seconds, row.acknowledged, row.unknown, "%.1f" % row.recovery_s,
-                      row.stale_syncs, row.ended, _verdict(row)))
+        lines.append(
+            (
+                kind.name,
+                row.times,
+                "%.0f" % row.seconds,
+                row.acknowledged,
+                row.unknown,
+                "%.1f" % row.recovery_s,
+                row.stale_syncs,
+                row.ended,
+                _verdict(row),
+            )
+        )
     lines += [(name, "-", "-", "-", "-", "-", "-", "-", "not on this machine") for name in lacking]
     text = [report.server] + _columns(lines)
-    return "\n".join(text + ["wrong: " + shortly(what) for what in report.wrong] + [report.summary() if not report.wrong else ""]).rstrip()
+    return "\n".join(
+        text + ["wrong: " + shortly(what) for what in report.wrong] + [report.summary() if not report.wrong else ""]
+    ).rstrip()
 
 
 def beside(ours, theirs):
@@ -73,7 +100,17 @@ def beside(ours, theirs):
             row = report.rows[kind.name]
             cells += [_verdict(row), row.times, "%.1f" % row.recovery_s]
         lines.append(tuple(cells))
-    for name in ("rounds", "acknowledged", "unknown", "registers", "undecided", "stale_syncs", "numbers", "epochs", "ended"):
+    for name in (
+        "rounds",
+        "acknowledged",
+        "unknown",
+        "registers",
+        "undecided",
+        "stale_syncs",
+        "numbers",
+        "epochs",
+        "ended",
+    ):
         lines.append((name.replace("_", " "), getattr(ours, name), "", "", getattr(theirs, name), "", ""))
     return "\n".join(_columns(lines))
 

@@ -5,7 +5,8 @@
     sudo python3 chaos/run.py --servers 5 --minutes 10 --beside     Ostler, then Java ZooKeeper, side by side
 
 Each server has its own network namespace and disk. After every few faults the load rests, and all answers to clients
-and the trees of all servers are checked. At the end a table of faults and verdicts is printed. """
+and the trees of all servers are checked. At the end a table of faults and verdicts is printed."""
+
 import os
 import random
 import shlex
@@ -14,14 +15,17 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
-from campaign import LOOK_EVERY, Campaign  # noqa: E402
-from faults import KINDS  # noqa: E402
-from plan import one_deck, rounds  # noqa: E402
-from report import Report, beside, shortly, table  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect  # noqa: E402
-from rig.peers import need_program  # noqa: E402
-from rig.server import arguments, command, work_folder  # noqa: E402
+# Documents run this file by its path, so it finds the packages of interop/ and chaos/ by itself.
+CHECKOUT = os.path.dirname(HERE)
+sys.path[:0] = [CHECKOUT, os.path.join(CHECKOUT, "interop")]
+
+from chaos.campaign import LOOK_EVERY, Campaign
+from chaos.faults import KINDS
+from chaos.plan import every_kind_once, rounds
+from chaos.report import Report, beside, shortly, table
+from harness.outcome import Mismatch, Skip, conclude, expect
+from harness.peers import need_program
+from harness.server import arguments, command, work_folder
 
 PEER = "java3.9"
 LONGEST_S = 4 * 3600
@@ -43,11 +47,14 @@ def campaign(report, args, port, wrong_max=WRONG_MAX):
     """Runs one make of server for its time or its rounds."""
     server, kinds = report.server, report.kinds
     chance = random.Random("plan %d" % args.seed)
-    plan = one_deck(kinds, args.servers, chance) if args.short else rounds(kinds, args.servers, chance)
+    plan = every_kind_once(kinds, args.servers, chance) if args.short else rounds(kinds, args.servers, chance)
     until = time.monotonic() + (LONGEST_S if args.short else args.minutes * 60)
     look_every = sys.maxsize if args.short else LOOK_EVERY  # rounds; in any case at the end
-    print("%s: %d servers, seed %d, %s" % (
-        server, args.servers, args.seed, "every fault once" if args.short else "%g minutes" % args.minutes), flush=True)
+    print(
+        "%s: %d servers, seed %d, %s"
+        % (server, args.servers, args.seed, "every fault once" if args.short else "%g minutes" % args.minutes),
+        flush=True,
+    )
     # After an error the rest of the plan goes on with a new ensemble.
     while not Campaign(server, args.servers, port, args.seed, kinds, report).run(plan, until, look_every):
         if time.monotonic() > until or len(report.wrong) >= wrong_max:
@@ -57,7 +64,9 @@ def campaign(report, args, port, wrong_max=WRONG_MAX):
 def lying(server):
     """The server's command with a bug: it acknowledges writes that are not on disk."""
     library = os.path.join(work_folder("chaos-plant"), "lying_sync.so")
-    subprocess.run([need_program("cc"), "-shared", "-fPIC", "-o", library, os.path.join(HERE, "lying_sync.c")], check=True)
+    subprocess.run(
+        [need_program("cc"), "-shared", "-fPIC", "-o", library, os.path.join(HERE, "lying_sync.c")], check=True
+    )
     return "env LD_PRELOAD=%s %s" % (library, shlex.join(command(server)))
 
 
@@ -99,10 +108,15 @@ def check():
         print("\n" + beside(*reports), flush=True)
     mine = reports[0]
     if mine.wrong:
-        raise Mismatch("seed %d, %d servers: %s" % (args.seed, args.servers, "; ".join(shortly(text) for text in mine.wrong[:3])))
+        raise Mismatch(
+            "seed %d, %d servers: %s" % (args.seed, args.servers, "; ".join(shortly(text) for text in mine.wrong[:3]))
+        )
     return "seed %d, %d servers: %s%s" % (
-        args.seed, args.servers, mine.summary(),
-        "; not on this machine: " + ", ".join(lacking) if lacking else "")
+        args.seed,
+        args.servers,
+        mine.summary(),
+        "; not on this machine: " + ", ".join(lacking) if lacking else "",
+    )
 
 
 if __name__ == "__main__":

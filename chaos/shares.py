@@ -1,7 +1,8 @@
 """Control groups that limit a server's processor time and disk writes."""
+
 import os
 
-from disks import WRITES_PER_S
+from chaos.disks import WRITES_PER_S
 
 ROOT = "/sys/fs/cgroup"
 PERIOD_US = 100_000

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """kazoo 2.11's own test suite against one server.
 
 The tests in kazoo_needs_ensemble.txt may fail (a standalone Java server fails them, too); all others must pass. The
@@ -6,6 +5,7 @@ suite mostly waits, so it is split into two halves that run side by side, each w
 once more by themselves, because some depend on timing. --quick leaves out the tests of the gevent and
 eventlet handlers, which repeat those of the client, and those that need no server.
 """
+
 import glob
 import os
 import shlex
@@ -13,9 +13,9 @@ import subprocess
 import time
 import xml.etree.ElementTree as ET
 
-from rig.outcome import conclude, expect
-from rig.peers import INTEROP, need
-from rig.server import Server, arguments, command, work_folder
+from harness.outcome import conclude, expect
+from harness.peers import INTEROP, need
+from harness.server import Server, arguments, command, work_folder
 
 SHARDS = 2
 PORTS_OF_A_SHARD = 20
@@ -25,9 +25,21 @@ NOT_QUICK = (
 ).split()
 # seconds on an idle machine, to give each half as much as the other; a test file that is not here counts as 2
 WEIGHT = {
-    "test_partitioner": 23, "test_gevent_handler": 26, "test_eventlet_handler": 50, "test_watchers": 26,
-    "test_client": 37, "test_selectors_select": 11, "test_lock": 18, "test_cache": 10, "test_connection": 10,
-    "test_lease": 8, "test_queue": 5, "test_counter": 4, "test_barrier": 4, "test_party": 4, "test_interrupt": 3,
+    "test_partitioner": 23,
+    "test_gevent_handler": 26,
+    "test_eventlet_handler": 50,
+    "test_watchers": 26,
+    "test_client": 37,
+    "test_selectors_select": 11,
+    "test_lock": 18,
+    "test_cache": 10,
+    "test_connection": 10,
+    "test_lease": 8,
+    "test_queue": 5,
+    "test_counter": 4,
+    "test_barrier": 4,
+    "test_party": 4,
+    "test_interrupt": 3,
 }
 
 
@@ -44,12 +56,13 @@ def module(path):
 
 def shards(files):
     """The heaviest file first, each to the shard that has least so far."""
-    loads = [[0, []] for _ in range(SHARDS)]
+    seconds = [0] * SHARDS
+    shards: list[list[str]] = [[] for _ in range(SHARDS)]
     for f in sorted(files, key=lambda f: -WEIGHT.get(module(f), 2)):
-        lightest = min(loads, key=lambda shard: shard[0])
-        lightest[0] += WEIGHT.get(module(f), 2)
-        lightest[1].append(f)
-    return [files for _, files in loads if files]
+        lightest = seconds.index(min(seconds))
+        seconds[lightest] += WEIGHT.get(module(f), 2)
+        shards[lightest].append(f)
+    return [shard for shard in shards if shard]
 
 
 class Run:
@@ -60,9 +73,16 @@ class Run:
         self.xml = os.path.join(folder, "result.xml")
         self.log = os.path.join(folder, "log")
         env = dict(
-            os.environ, PYTHONPATH=INTEROP, TMPDIR=folder, OSTLER_KAZOO_SERVER=shlex.join(command(args.server)),
-            OSTLER_KAZOO_TLS=str(int(args.tls)), ZOOKEEPER_CLUSTER_SIZE="1", ZOOKEEPER_VERSION="3.9.5",
-            ZOOKEEPER_PATH="/nonexistent", ZOOKEEPER_CLASSPATH="unused", ZOOKEEPER_PORT_OFFSET=str(port),
+            os.environ,
+            PYTHONPATH=INTEROP,
+            TMPDIR=folder,
+            OSTLER_KAZOO_SERVER=shlex.join(command(args.server)),
+            OSTLER_KAZOO_TLS=str(int(args.tls)),
+            ZOOKEEPER_CLUSTER_SIZE="1",
+            ZOOKEEPER_VERSION="3.9.5",
+            ZOOKEEPER_PATH="/nonexistent",
+            ZOOKEEPER_CLASSPATH="unused",
+            ZOOKEEPER_PORT_OFFSET=str(port),
         )
         env.pop("CI", None)  # with it the harness looks for a server of GitHub's making
         left_out = [name for name, kept in (("SSL", args.tls), ("SASL", args.sasl)) if not kept]
@@ -70,9 +90,26 @@ class Run:
         if args.select:
             chosen = " and ".join(filter(None, [chosen, "(%s)" % args.select]))
         cmd = [
-            need("venv") + "/bin/python", "-m", "pytest", "-p", "rig.kazoo_plugin", "-p", "no:cacheprovider", "-q", "-ra",
-            "--tb=short", "--timeout=120", "--timeout-method=signal", "--maxfail=60", "--junitxml", self.xml,
-            "--rootdir", os.path.dirname(tests[0].partition("::")[0]), "-k", chosen, *tests,
+            need("venv") + "/bin/python",
+            "-m",
+            "pytest",
+            "-p",
+            "harness.kazoo_plugin",
+            "-p",
+            "no:cacheprovider",
+            "-q",
+            "-ra",
+            "--tb=short",
+            "--timeout=120",
+            "--timeout-method=signal",
+            "--maxfail=60",
+            "--junitxml",
+            self.xml,
+            "--rootdir",
+            os.path.dirname(tests[0].partition("::")[0]),
+            "-k",
+            chosen,
+            *tests,
         ]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(cmd, env=env, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -119,7 +156,9 @@ def check():
     parser = arguments(__doc__)
     parser.add_argument("--quick", action="store_true", help="leave out what repeats the client's tests")
     parser.add_argument("--select", help="pytest -k expression")
-    parser.add_argument("--tls", action="store_true", help="keep the TLS tests (the server needs a secure port with JKS stores)")
+    parser.add_argument(
+        "--tls", action="store_true", help="keep the TLS tests (the server needs a secure port with JKS stores)"
+    )
     parser.add_argument("--sasl", action="store_true", help="keep the SASL tests")
     args = parser.parse_args()
     files, folder = test_files(args.quick), work_folder("kazoo")
@@ -148,8 +187,10 @@ def check():
     expect(not lost, "%d of kazoo's tests fail: %s" % (len(lost), ", ".join(lost[:3])))
     expect(count["passed"] > 0, "no test ran")
     return "%d of kazoo's tests passed, %d need an ensemble%s" % (
-        count["passed"] + len(recovered), count["failed"] - len(failed),
-        ", %d at the second try" % len(recovered) if recovered else "")
+        count["passed"] + len(recovered),
+        count["failed"] - len(failed),
+        ", %d at the second try" % len(recovered) if recovered else "",
+    )
 
 
 if __name__ == "__main__":

@@ -2,10 +2,12 @@
 """Tests Ostler with real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
     python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,counters,...] [--quick]
+    python3 interop/run.py ensemble.storm [--help|...]     one check, by its module, with its own arguments
 
 It first lets interop/peers/get fetch what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
 (seconds) reason`; the output of each check is in target/interop/. Checks whose programs are missing on this machine are
-skipped; with CI=true that is a failure. """
+skipped; with CI=true that is a failure."""
+
 import argparse
 import os
 import re
@@ -15,19 +17,27 @@ import subprocess
 import sys
 import threading
 import time
-from collections import namedtuple
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
-from rig.outcome import FAILED, OK, SKIPPED, Skip
-from rig.peers import CHECKOUT, INTEROP, java_server
-from rig.server import arguments, command
+from harness.outcome import FAILED, OK, SKIPPED, Skip
+from harness.peers import CHECKOUT, INTEROP, java_server
+from harness.server import arguments, command
 
 LOGS = os.path.join(CHECKOUT, "target", "interop")
 CI = os.environ.get("CI") == "true"
 LONGEST_S = {True: 300, False: 1500}  # of one check, quick and not
 SHOWN_LINES = 25  # of the log of each check that failed, shown again at the end
 
-Check = namedtuple("Check", "name script arguments")
+
+class Check(NamedTuple):
+    """A check: a module that runs as a program, and its arguments or a function that gives them."""
+
+    name: str
+    module: str
+    arguments: list[str] | Callable[[], list[str]]
+
 
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. What the long ones measure
 # shall not depend on each other.
@@ -35,9 +45,15 @@ QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "di
 PORTS_OF_A_LANE = 1000
 
 PEERS_OF = {
-    "clients": ["zk39", "zk38", "cli_mt", "node"], "recipes": ["zk39"], "kazoo": ["venv"], "differential": ["zk39"],
-    "counters": ["zk39"], "disk": ["zk39", "zk38"],
-    "ensemble": ["zk39", "zk38", "venv"], "abuse": [], "chaos": ["faults", "zk39"],
+    "clients": ["zk39", "zk38", "cli_mt", "node"],
+    "recipes": ["zk39"],
+    "kazoo": ["venv"],
+    "differential": ["zk39"],
+    "counters": ["zk39"],
+    "disk": ["zk39", "zk38"],
+    "ensemble": ["zk39", "zk38", "venv"],
+    "abuse": [],
+    "chaos": ["faults", "zk39"],
 }
 
 
@@ -51,89 +67,104 @@ def checks(args, port):
 
     return {
         "clients": [
-            Check("java-shell-3.9", "clients/java_shell.py", common + ["--version", "3.9"]),
-            Check("java-shell-3.8", "clients/java_shell.py", common + ["--version", "3.8"]),
-            Check("curator", "clients/curator.py", common),
-            Check("c-shell", "clients/c_shell.py", common),
-            Check("npm-client", "clients/npm.py", common),
-            Check("rust-crate", "clients/rust_crate.py", common),
-            Check("digests", "clients/digests.py", common),
-            Check("access", "abuse/access.py", common),
-            Check("descriptors", "abuse/descriptors.py", common),
-            Check("words", "abuse/words.py", common + (["--watches", "40000", "--words", "40"] if args.quick else [])),
-            Check("names", "abuse/names.py", common),
-            Check("abuse-sessions", "abuse/sessions.py", common),
-            Check("abuse-sessions-secret", "abuse/sessions.py", common + ["--secret"]),
-            Check("abuse-sessions-java-3.9", "abuse/sessions.py", on_java("3.9")),
-            Check("own-shell", "clients/ostler_shell.py", common),
-            Check("own-shell-java-3.9", "clients/ostler_shell.py", on_java("3.9")),
-            Check("own-client", "clients/ostler_client.py", common),
-            Check("own-client-java-3.9", "clients/ostler_client.py", on_java("3.9")),
-            Check("own-client-java-3.8", "clients/ostler_client.py", on_java("3.8")),
+            Check("java-shell-3.9", "clients.java_shell", common + ["--version", "3.9"]),
+            Check("java-shell-3.8", "clients.java_shell", common + ["--version", "3.8"]),
+            Check("curator", "clients.curator", common),
+            Check("c-shell", "clients.c_shell", common),
+            Check("npm-client", "clients.npm", common),
+            Check("rust-crate", "clients.rust_crate", common),
+            Check("digests", "clients.digests", common),
+            Check("access", "abuse.access", common),
+            Check("descriptors", "abuse.descriptors", common),
+            Check("words", "abuse.words", common + (["--watches", "40000", "--words", "40"] if args.quick else [])),
+            Check("names", "abuse.names", common),
+            Check("abuse-sessions", "abuse.sessions", common),
+            Check("abuse-sessions-secret", "abuse.sessions", common + ["--secret"]),
+            Check("abuse-sessions-java-3.9", "abuse.sessions", on_java("3.9")),
+            Check("own-shell", "clients.ostler_shell", common),
+            Check("own-shell-java-3.9", "clients.ostler_shell", on_java("3.9")),
+            Check("own-client", "clients.ostler_client", common),
+            Check("own-client-java-3.9", "clients.ostler_client", on_java("3.9")),
+            Check("own-client-java-3.8", "clients.ostler_client", on_java("3.8")),
         ],
         "recipes": [
-            Check("recipes-data", "recipes/data.py", common),
-            Check("contend", "recipes/contend.py", common + quick),
-            Check("contend-java-3.9", "recipes/contend.py", on_java("3.9") + quick + (["--recipes", "latch,mutex"] if quick else [])),
-            Check("fencing", "recipes/fencing.py", common + quick),
-            Check("cut-off", "recipes/cut_off.py", common + quick),
-            Check("herd", "recipes/herd.py", common + quick),
-        ] + ([] if args.quick else [
-            Check("fencing-java-3.9", "recipes/fencing.py", on_java("3.9")),
-            Check("cut-off-java-3.9", "recipes/cut_off.py", on_java("3.9")),
-            Check("cut-off-java-3.8", "recipes/cut_off.py", on_java("3.8")),
-            Check("herd-java-3.9", "recipes/herd.py", on_java("3.9")),
-        ]),
-        "kazoo": [Check("kazoo-suite", "kazoo_suite.py", common + quick)],
+            Check("recipes-data", "recipes.data", common),
+            Check("contend", "recipes.contend", common + quick),
+            Check(
+                "contend-java-3.9",
+                "recipes.contend",
+                on_java("3.9") + quick + (["--recipes", "latch,mutex"] if quick else []),
+            ),
+            Check("fencing", "recipes.fencing", common + quick),
+            Check("cut-off", "recipes.cut_off", common + quick),
+            Check("herd", "recipes.herd", common + quick),
+        ]
+        + (
+            []
+            if args.quick
+            else [
+                Check("fencing-java-3.9", "recipes.fencing", on_java("3.9")),
+                Check("cut-off-java-3.9", "recipes.cut_off", on_java("3.9")),
+                Check("cut-off-java-3.8", "recipes.cut_off", on_java("3.8")),
+                Check("herd-java-3.9", "recipes.herd", on_java("3.9")),
+            ]
+        ),
+        "kazoo": [Check("kazoo-suite", "kazoo_suite", common + quick)],
         "differential": [
-            Check("differential", "differential/run.py", lambda: differential_arguments(args, port)),
+            Check("differential", "differential.run", lambda: differential_arguments(args, port)),
             # A tenth of the requests: after each, three servers a side have to be level.
-            Check("differential-ensemble", "differential/run.py",
-                  lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"]),
+            Check(
+                "differential-ensemble",
+                "differential.run",
+                lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"],
+            ),
         ],
-        "counters": [
-            Check("counters", "counters/run.py", common),
-            Check("connections", "counters/connections.py", common),
-        ],
+        "counters": [Check("counters", "counters.run", common), Check("connections", "counters.connections", common)],
         "disk": [
-            Check("handover", "disk/handover.py", common + quick),
-            Check("links", "abuse/links.py", common),
-            Check("kill-9", "disk/kill9.py", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
+            Check("handover", "disk.handover", common + quick),
+            Check("links", "abuse.links", common),
+            Check("kill-9", "disk.kill9", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
         ],
         "ensemble": [
-            Check("ensemble-load", "ensemble/load.py", common),
-            Check("storm-3", "ensemble/storm.py", common + ["--size", "3"] + quick),
-            Check("storm-5", "ensemble/storm.py", common + ["--size", "5", "--rounds", "10" if args.quick else "100"]),
-            Check("mixed", "ensemble/mixed.py", common + (["--kills", "2"] if args.quick else []) + quick),
-            Check("migrate", "ensemble/migrate.py", common),
-            Check("secrets", "ensemble/secrets.py", common),
-            Check("reconfig", "ensemble/reconfig.py", common),
-            Check("local-sessions", "ensemble/local_sessions.py", common + quick),
-            Check("read-only", "ensemble/read_only.py", common + quick),
-            Check("observers", "ensemble/observers.py", common + (["--peers", "java3.9"] if args.quick else [])),
-            Check("failover", "ensemble/failover.py", common + ["--rounds", "3" if args.quick else "50"]),
-            Check("emptied", "ensemble/emptied.py", common + (["--peers", "java3.9"] if args.quick else [])),
-            Check("lost-disk", "ensemble/lost_disk.py", common),
-            Check("idle-epoch", "ensemble/idle_epoch.py", common),
-            Check("rolling", "ensemble/rolling.py", common),
-            Check("from-one", "ensemble/from_one.py", common),
-            Check("fake-peers", "abuse/peers.py", common),
-            Check("catch-up", "ensemble/catchup.py", common + (["--writes", "100000", "--nodes", "10000"] if args.quick else [])),
+            Check("ensemble-load", "ensemble.load", common),
+            Check("storm-3", "ensemble.storm", common + ["--size", "3"] + quick),
+            Check("storm-5", "ensemble.storm", common + ["--size", "5", "--rounds", "10" if args.quick else "100"]),
+            Check("mixed", "ensemble.mixed", common + (["--kills", "2"] if args.quick else []) + quick),
+            Check("migrate", "ensemble.migrate", common),
+            Check("secrets", "ensemble.secrets", common),
+            Check("reconfig", "ensemble.reconfig", common),
+            Check("local-sessions", "ensemble.local_sessions", common + quick),
+            Check("read-only", "ensemble.read_only", common + quick),
+            Check("observers", "ensemble.observers", common + (["--peers", "java3.9"] if args.quick else [])),
+            Check("failover", "ensemble.failover", common + ["--rounds", "3" if args.quick else "50"]),
+            Check("emptied", "ensemble.emptied", common + (["--peers", "java3.9"] if args.quick else [])),
+            Check("lost-disk", "ensemble.lost_disk", common),
+            Check("idle-epoch", "ensemble.idle_epoch", common),
+            Check("rolling", "ensemble.rolling", common),
+            Check("from-one", "ensemble.from_one", common),
+            Check("fake-peers", "abuse.peers", common),
+            Check(
+                "catch-up",
+                "ensemble.catchup",
+                common + (["--writes", "100000", "--nodes", "10000"] if args.quick else []),
+            ),
         ],
         "abuse": [
-            Check("lost-watch", "abuse/lost_watch.py", common),
-            Check("slow-reader", "abuse/slow_reader.py", common),
-            Check("unread-answers", "abuse/unread_answers.py", common),
-            Check("bad-frame", "abuse/bad_frame.py", common),
+            Check("lost-watch", "abuse.lost_watch", common),
+            Check("slow-reader", "abuse.slow_reader", common),
+            Check("unread-answers", "abuse.unread_answers", common),
+            Check("bad-frame", "abuse.bad_frame", common),
         ],
-        "chaos": [
-            Check("chaos-checks", "../chaos/tests/run.py", []),
-            Check("chaos", "../chaos/run.py", common + ["--short"]),
-        ] + ([] if args.quick else [
-            Check("chaos-plant", "../chaos/run.py", common + ["--plant"]),
-            Check("chaos-3", "../chaos/run.py", common + ["--servers", "3", "--minutes", "10", "--beside"]),
-            Check("chaos-5", "../chaos/run.py", common + ["--servers", "5", "--minutes", "15"]),
-        ]),
+        "chaos": [Check("chaos-checks", "chaos.tests.run", []), Check("chaos", "chaos.run", common + ["--short"])]
+        + (
+            []
+            if args.quick
+            else [
+                Check("chaos-plant", "chaos.run", common + ["--plant"]),
+                Check("chaos-3", "chaos.run", common + ["--servers", "3", "--minutes", "10", "--beside"]),
+                Check("chaos-5", "chaos.run", common + ["--servers", "5", "--minutes", "15"]),
+            ]
+        ),
     }
 
 
@@ -149,13 +180,32 @@ def in_lanes(args):
 def differential_arguments(args, port, divisor=1):
     requests = (20000 if args.quick else args.requests) // divisor
     return [
-        "--a", java_server("3.9"), "--b", shlex.join(command(args.server)), "--requests", str(requests), "--port", str(port),
+        "--a",
+        java_server("3.9"),
+        "--b",
+        shlex.join(command(args.server)),
+        "--requests",
+        str(requests),
+        "--port",
+        str(port),
     ]
+
+
+def environment():
+    """The environment in which Python finds the packages of the checks."""
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([INTEROP, CHECKOUT]))
+
+
+def become(module, words):
+    """Replaces this process with one check, which gets its own arguments."""
+    os.execve(sys.executable, [sys.executable, "-m", module, *words], environment())
 
 
 def fetch_peers(parts):
     wanted = dict.fromkeys(peer for part in parts for peer in PEERS_OF[part])
-    p = subprocess.run([sys.executable, os.path.join(INTEROP, "peers", "get"), *wanted], stdout=subprocess.PIPE, text=True)
+    p = subprocess.run(
+        [sys.executable, os.path.join(INTEROP, "peers", "get"), *wanted], stdout=subprocess.PIPE, text=True
+    )
     for line in p.stdout.splitlines():
         if line.startswith(("got", "missing")):
             print(line, flush=True)
@@ -209,8 +259,12 @@ def run(check, quick, given_up):
     log_path = log_of(check)
     with open(log_path, "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-u", os.path.join(INTEROP, check.script), *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            [sys.executable, "-u", "-m", check.module, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
+            env=environment(),
         )
         try:
             code = ended(process, time.monotonic() + LONGEST_S[quick], given_up)
@@ -274,6 +328,8 @@ def part_names(text):
 
 
 def main():
+    if sys.argv[1:] and not sys.argv[1].startswith("-"):
+        become(sys.argv[1], sys.argv[2:])
     parser = arguments(__doc__)
     parser.add_argument("--only", type=part_names, default=list(PEERS_OF), help="parts, of %s" % ",".join(PEERS_OF))
     parser.add_argument("--quick", action="store_true", help="smaller parts of everything, two at a time")

@@ -1,17 +1,21 @@
-#!/usr/bin/env python3
 """The tests of the checks themselves."""
+
 import os
 import sys
 import unittest
 
+from harness.outcome import conclude, expect
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(HERE)), "interop"))
-from rig.outcome import conclude, expect  # noqa: E402
 
 
 def check():
-    result = unittest.TextTestRunner(stream=sys.stdout).run(unittest.defaultTestLoader.discover(HERE))
-    expect(result.wasSuccessful(), "%d of %d tests failed" % (len(result.failures) + len(result.errors), result.testsRun))
+    result = unittest.TextTestRunner(stream=sys.stdout).run(
+        unittest.defaultTestLoader.discover(HERE, top_level_dir=os.path.dirname(os.path.dirname(HERE)))
+    )
+    expect(
+        result.wasSuccessful(), "%d of %d tests failed" % (len(result.failures) + len(result.errors), result.testsRun)
+    )
     expect(result.testsRun > 0, "no test was found")
     return "%d tests of the checks" % result.testsRun
 

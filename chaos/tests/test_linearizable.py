@@ -1,13 +1,11 @@
 """Tests that the checker accepts histories that one order explains, and refuses others."""
+
 import itertools
-import os
 import random
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from history import NEVER, PLAIN_READ, READ, SWAP, WRITE, Operation  # noqa: E402
-from linearizable import INITIAL, Register, TooLong, linearizable  # noqa: E402
+from chaos.history import NEVER, PLAIN_READ, READ, SWAP, WRITE, Operation
+from chaos.linearizable import INITIAL, Register, TooLong, linearizable
 
 
 def write(began, ended, value, version):
@@ -56,9 +54,17 @@ REFUSED = {
     "a write before it was asked for": [read(0, 1, "a", 1), write(2, 3, "a", 1)],
     "a lost write seen before it was asked for": [read(0, 1, "a", 1), lost_write(2, "a")],
     "a lost write that happens twice": [
-        lost_write(0, "a"), read(1, 2, "a", 1), write(3, 4, "b", 2), read(5, 6, "a", 3)],
+        lost_write(0, "a"),
+        read(1, 2, "a", 1),
+        write(3, 4, "b", 2),
+        read(5, 6, "a", 3),
+    ],
     "orders that two readers see differently": [
-        write(0, 9, "a", 1), write(0, 9, "b", 2), read(1, 2, "b", 2), read(3, 4, "a", 1)],
+        write(0, 9, "a", 1),
+        write(0, 9, "b", 2),
+        read(1, 2, "b", 2),
+        read(3, 4, "a", 1),
+    ],
 }
 
 
@@ -112,22 +118,22 @@ def random_history(chance, doctored):
 
 
 class Linearizable(unittest.TestCase):
-    def test_accepted(self):
+    def test_linearizable_histories_are_accepted(self):
         for name, operations in ACCEPTED.items():
             with self.subTest(name):
                 self.assertTrue(linearizable(operations))
 
-    def test_refused(self):
+    def test_histories_that_no_order_explains_are_refused(self):
         for name, operations in REFUSED.items():
             with self.subTest(name):
                 self.assertFalse(linearizable(operations))
 
-    def test_true_histories_are_accepted(self):
+    def test_random_histories_of_a_register_are_accepted(self):
         for seed in range(300):
             with self.subTest(seed=seed):
                 self.assertTrue(linearizable(random_history(random.Random(seed), doctored=False)))
 
-    def test_it_says_what_the_definition_says(self):
+    def test_checker_agrees_with_the_definition_on_random_histories(self):
         said = []
         for seed in range(150):
             operations = random_history(random.Random(seed), doctored=True)
@@ -137,12 +143,12 @@ class Linearizable(unittest.TestCase):
         self.assertGreater(said.count(False), 30)
         self.assertGreater(said.count(True), 30)
 
-    def test_a_long_history_with_many_lost_writes_takes_few_steps(self):
+    def test_long_history_with_many_lost_writes_takes_few_steps(self):
         operations = [lost_write(n, "lost%d" % n) for n in range(20)]
         operations += [write(20 + n, 20.5 + n, "v%d" % n, 5 + n) for n in range(300)]
         self.assertTrue(linearizable(operations, steps_max=100_000))
 
-    def test_a_search_that_is_given_up_says_so(self):
+    def test_search_over_its_limit_raises_too_long(self):
         with self.assertRaises(TooLong):
             linearizable([write(n, n + 0.5, "v%d" % n, n + 1) for n in range(50)], steps_max=10)
 

@@ -1,25 +1,22 @@
 """Tests of the plan: the seed decides it, every kind comes, and no round harms more servers than there are."""
+
 import itertools
-import os
 import random
-import sys
 import unittest
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "interop")]
-from faults import ALL, KINDS  # noqa: E402
-from plan import one_deck, rounds  # noqa: E402
+from chaos.faults import ALL, KINDS
+from chaos.plan import every_kind_once, rounds
 
 EVERY = list(KINDS.values())
 
 
 class Plan(unittest.TestCase):
-    def test_a_seed_gives_one_plan(self):
+    def test_same_seed_gives_the_same_plan(self):
         one, same, other = (list(itertools.islice(rounds(EVERY, 3, random.Random(seed)), 50)) for seed in (1, 1, 2))
         self.assertEqual(one, same)
         self.assertNotEqual(one, other)
 
-    def test_a_server_is_left_unharmed(self):
+    def test_faults_at_one_time_leave_a_server_unharmed(self):
         for size in (3, 5):
             for faults in itertools.islice(rounds(EVERY, size, random.Random(7)), 500):
                 takes = [fault.kind.takes for fault in faults]
@@ -34,7 +31,7 @@ class Plan(unittest.TestCase):
 
     def test_the_short_plan_has_every_kind_once(self):
         for seed in range(20):
-            names = [fault.kind.name for faults in one_deck(EVERY, 3, random.Random(seed)) for fault in faults]
+            names = [fault.kind.name for faults in every_kind_once(EVERY, 3, random.Random(seed)) for fault in faults]
             self.assertEqual(sorted(names), sorted(KINDS))
 
 

@@ -1,20 +1,20 @@
-#!/usr/bin/env python3
 """Long access control lists, many identities and large requests: no other client may wait long for them.
 
 One client sends expensive requests: reads behind lists of 40,000 entries with as many identities as a connection may
 have, behind 24,000 networks, setWatches and multiReads of tens of thousands of paths, counts of the whole tree, long
 lists of children and of ephemerals, the end of a session that has many. Meanwhile another client reads one znode again
-and again; the result is its longest wait. --beside runs the same against another server. """
+and again; the result is its longest wait. --beside runs the same against another server."""
+
 import os
 import struct
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import CREATE, EPHEMERAL, GET_CHILDREN, GET_DATA, GET_EPHEMERALS, ConnectionLost, Refused, Session, digest_id, string  # noqa: E402
+from harness.jute import ustring
+from harness.outcome import conclude, expect
+from harness.protocol import CREATE, EPHEMERAL, GET_CHILDREN2, GET_DATA, GET_EPHEMERALS, digest_id
+from harness.server import Server, arguments, work_folder
+from harness.session import ConnectionLost, Refused, Session
 
 MULTI_READ, COUNT_BELOW, SET_WATCHES2 = 22, 104, 105
 CHILDREN = 50_000
@@ -35,11 +35,11 @@ def networks(entries):
 
 def multi_read(paths):
     op = struct.pack(">ibi", GET_DATA, 0, -1)
-    return b"".join(op + string(path) + b"\0" for path in paths) + struct.pack(">ibi", -1, 1, -1)
+    return b"".join(op + ustring(path) + b"\0" for path in paths) + struct.pack(">ibi", -1, 1, -1)
 
 
 def set_watches(paths):
-    listed = struct.pack(">i", len(paths)) + b"".join(string(path) for path in paths)
+    listed = struct.pack(">i", len(paths)) + b"".join(ustring(path) for path in paths)
     return struct.pack(">q", 1 << 62) + listed + 4 * struct.pack(">i", 0)
 
 
@@ -49,7 +49,7 @@ class Waiter(threading.Thread):
     def __init__(self, port):
         super().__init__(daemon=True)
         self.session = connected(port)
-        self.longest = 0
+        self.longest = 0.0
         self.done = threading.Event()
 
     def run(self):
@@ -87,24 +87,35 @@ def create_many(session, count, prefix="/p/", flags=0):
 
 
 def create(path, flags=0):
-    return string(path) + struct.pack(">i", 0) + struct.pack(">i", 1) + struct.pack(">i", 31) + string("world") + string("anyone") + struct.pack(">i", flags)
+    return (
+        ustring(path)
+        + struct.pack(">i", 0)
+        + struct.pack(">i", 1)
+        + struct.pack(">i", 31)
+        + ustring("world")
+        + ustring("anyone")
+        + struct.pack(">i", flags)
+    )
 
 
 def attacks(children):
     """(name, requests) of what one client sends at once."""
-    names, some = (GET_CHILDREN, string("/p") + b"\0"), ["/p/%07d" % (n * children // IN_A_FRAME) for n in range(IN_A_FRAME)]
+    names, some = (
+        (GET_CHILDREN2, ustring("/p") + b"\0"),
+        ["/p/%07d" % (n * children // IN_A_FRAME) for n in range(IN_A_FRAME)],
+    )
     yield "100 reads in a multiRead behind 40,000 names", [(MULTI_READ, multi_read(["/names"] * 100))]
     yield "the same, ten times, behind a list that grants", [(MULTI_READ, multi_read(["/mine"] * 100))] * 10
     yield "100 reads in a multiRead behind 24,000 networks", [(MULTI_READ, multi_read(["/networks"] * 100))]
-    yield "3,000 getData behind 40,000 names", [(GET_DATA, string("/names") + b"\0")] * 3000
+    yield "3,000 getData behind 40,000 names", [(GET_DATA, ustring("/names") + b"\0")] * 3000
     yield "setWatches of %d paths" % len(some), [(SET_WATCHES2, set_watches(some))]
     yield "a multiRead of %d znodes" % len(some), [(MULTI_READ, multi_read(some))]
-    yield "100 counts of all znodes", [(COUNT_BELOW, string("/"))] * 100
+    yield "100 counts of all znodes", [(COUNT_BELOW, ustring("/"))] * 100
     yield "30 getChildren of %d" % children, [names] * 30
     # The earlier answer is not valid any more.
     new = [[(CREATE, create("/p/new%d" % n)), names] for n in range(10)]
     yield "10 getChildren of %d, each of a new list" % children, [request for pair in new for request in pair]
-    yield "20 getEphemerals of %d" % EPHEMERALS_OF_ONE, [(GET_EPHEMERALS, string("/"))] * 20
+    yield "20 getEphemerals of %d" % EPHEMERALS_OF_ONE, [(GET_EPHEMERALS, ustring("/"))] * 20
 
 
 def connected(port):
@@ -146,7 +157,9 @@ def against(cmd, port, name, children):
             if requests[0][0] == GET_EPHEMERALS:
                 tell("the end of their session", *while_one_waits(server.port, attacker.close))
             attacker.drop()
-        tell("%d identities" % (10 * IDENTITIES), *while_one_waits(server.port, lambda: too_many_identities(server.port)))
+        tell(
+            "%d identities" % (10 * IDENTITIES), *while_one_waits(server.port, lambda: too_many_identities(server.port))
+        )
     return max(found)
 
 
@@ -185,9 +198,18 @@ def too_many_identities(port):
 def main():
     args = arguments(
         __doc__,
-        beside={"metavar": "CMDS", "default": "", "help": "comma-separated servers to measure as well, java3.9 for example"},
+        beside={
+            "metavar": "CMDS",
+            "default": "",
+            "help": "comma-separated servers to measure as well, java3.9 for example",
+        },
         children={"type": int, "default": CHILDREN, "metavar": "N", "help": "of one znode (default: %(default)s)"},
-        most={"type": float, "default": 250, "metavar": "MS", "help": "the wait that is a failure (default: %(default)s)"},
+        most={
+            "type": float,
+            "default": 250,
+            "metavar": "MS",
+            "help": "the wait that is a failure (default: %(default)s)",
+        },
     ).parse_args()
     longest, what = against(args.server, args.port, "server", args.children)
     for at, cmd in enumerate(filter(None, args.beside.split(","))):

@@ -1,7 +1,10 @@
 """Requests large answers, and reads them as fast or as slowly as a check needs."""
+
 import struct
 
-from rig.wire import GET_DATA, PING, PING_XID, ConnectionLost, string
+from harness.jute import ustring
+from harness.protocol import GET_DATA, PING, PING_XID
+from harness.session import ConnectionLost
 
 MULTI_READ = 22
 MB = 1 << 20
@@ -9,11 +12,11 @@ LARGE = MB - 2000  # a frame holds it
 
 
 def get(path, watch=False):
-    return GET_DATA, string(path) + bytes([watch])
+    return GET_DATA, ustring(path) + bytes([watch])
 
 
 def multi_read(paths):
-    parts = [struct.pack(">ibi", GET_DATA, 0, -1) + string(path) + b"\0" for path in paths]
+    parts = [struct.pack(">ibi", GET_DATA, 0, -1) + ustring(path) + b"\0" for path in paths]
     return MULTI_READ, b"".join(parts) + struct.pack(">ibi", -1, 1, -1)
 
 

@@ -1,18 +1,16 @@
-#!/usr/bin/env python3
 """A bad frame comes after valid requests: these are carried out and answered before the connection ends.
 
 The requests are 60 getData of 40 kB and a create, more than a server answers in one go. The bad frame is a length
 below zero, then one without a whole header.
 """
-import os
-import struct
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from abuse.asking import Frames, get  # noqa: E402
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import CREATE, Session, create_body  # noqa: E402
+import struct
+
+from abuse.asking import Frames, get
+from harness.outcome import conclude, expect
+from harness.protocol import CREATE, create_body
+from harness.server import Server, arguments, work_folder
+from harness.session import Session
 
 READS, SIZE = 60, 40_000
 BAD = {"a length below zero": struct.pack(">i", -5), "half a header": struct.pack(">ii", 4, 1)}
@@ -35,8 +33,11 @@ def check():
             client.socket.sendall(whole + bad)
             answered = len(Frames(client).until_end())
             done = owner.exists(path) is not None
-            print("%s: %d of %d answered, the create %s" % (what, answered, len(requests), "done" if done else "not done"),
-                  flush=True)
+            print(
+                "%s: %d of %d answered, the create %s"
+                % (what, answered, len(requests), "done" if done else "not done"),
+                flush=True,
+            )
             if answered != len(requests) or not done:
                 faults.append("%s: %d of %d answered" % (what, answered, len(requests)))
         owner.close()

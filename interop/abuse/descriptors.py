@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Clients use up all open files that a server may have: it must go on writing, and accept clients again afterwards.
 
     python3 interop/abuse/descriptors.py [--server java3.9] [--addresses 18] [--each 60]
@@ -7,17 +6,16 @@ The server runs with `ulimit -n 1024` and has a snapshot and a new log every hun
 while clients hold as many connections as they get. Then a server with a low soft limit and a higher hard limit must
 raise the soft limit by itself.
 """
+
 import os
 import resource
 import socket
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, four_letter_word, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from harness.outcome import conclude, expect
+from harness.server import Server, arguments, four_letter_word, work_folder
+from harness.session import Session
 
 LIMIT = 1024
 HELLO = struct.pack(">iqiq", 0, 0, 30000, 0) + struct.pack(">i", 16) + b"\0" * 17
@@ -29,7 +27,7 @@ OWN_FILES = 200  # of this script, beside the crowd's
 
 def limited(server, soft, hard):
     """The same server with limits of open files."""
-    script = "ulimit -S -n %d && ulimit -H -n %d && exec \"$@\"" % (soft, hard)
+    script = 'ulimit -S -n %d && ulimit -H -n %d && exec "$@"' % (soft, hard)
     server.words = ["sh", "-c", script, "sh"] + server.words
     return server
 
@@ -40,7 +38,9 @@ def crowd(port, addresses, each):
     for number in range(addresses):
         for _ in range(each):
             try:
-                s = socket.create_connection(("127.0.0.1", port), timeout=2, source_address=("127.0.1.%d" % (number + 1), 0))
+                s = socket.create_connection(
+                    ("127.0.0.1", port), timeout=2, source_address=("127.0.1.%d" % (number + 1), 0)
+                )
                 s.sendall(struct.pack(">i", len(HELLO)) + HELLO)
                 there.append(s)
             except OSError:
@@ -110,7 +110,11 @@ def check():
         limit = next(int(line.split()[1]) for line in text.splitlines() if "max_file_descriptor_count" in line)
         expect(limit == LIMIT, "a soft limit of 256 below a hard one of %d became %d" % (LIMIT, limit))
     return "%d of %d served, %.2f of a core, slowest write %.0f ms, then a place for others; soft limit raised" % (
-        len(served), args.addresses * args.each, busy, slowest * 1000)
+        len(served),
+        args.addresses * args.each,
+        busy,
+        slowest * 1000,
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Plays a fake server at the quorum port and the election port of a real one: false votes, and a false learner."""
+
 import socket
 import struct
 import threading
-import time
 
 LOOKING, FOLLOWING, LEADING = 0, 1, 2
 REQUEST, ACK, PING, NEWLEADER, FOLLOWERINFO, UPTODATE = 1, 3, 5, 10, 11, 12
@@ -70,8 +70,9 @@ def votes(member, claimed, said, source, backs=None, every=0.05):
                 try:
                     if not s.recv(65536):
                         return
-                except socket.timeout:
+                except TimeoutError:
                     pass
+
     return Repeated(act)
 
 
@@ -90,7 +91,7 @@ def learner(member, claimed, source, is_whole):
                     if not chunk:
                         return
                     buffered += chunk
-                except socket.timeout:
+                except TimeoutError:
                     s.sendall(packet(PING, 0))
                     continue
                 if not is_whole:
@@ -98,10 +99,11 @@ def learner(member, claimed, source, is_whole):
                 # A tree is no packet: look for the packets around it.
                 head = buffered.find(struct.pack(">iq", LEADERINFO, 0)[:4])
                 if not epoch and head >= 0 and len(buffered) >= head + 12:
-                    epoch = struct.unpack(">q", buffered[head + 4:head + 12])[0]
+                    epoch = struct.unpack(">q", buffered[head + 4 : head + 12])[0]
                     s.sendall(packet(ACKEPOCH, 0, struct.pack(">i", 0)))
                     buffered = b""
                 if epoch and struct.pack(">iq", NEWLEADER, epoch) in buffered:
                     s.sendall(packet(ACK, epoch))
                     buffered = b""
+
     return Repeated(act, 0.1)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Links in a server's data folder, and copies of it made of hard links: the server must not change their targets.
 
     python3 interop/abuse/links.py [--server java3.9]
@@ -7,18 +6,17 @@ The names of the files that the server is about to make are links to a foreign f
 with `cp -al`, as some backup programs do, and then the server writes many snapshots and removes old files. Every
 file that the server has made must be for its own user alone.
 """
+
 import hashlib
 import os
 import shutil
 import stat
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from harness.outcome import conclude, expect
+from harness.server import Server, arguments, work_folder
+from harness.session import Session
 
 SECRET = b"somebody's\n" * 1000
 NAMES = ("spare-snapshot", "spare-log", "log-synced", "acceptedEpoch.tmp", "currentEpoch.tmp", "unfinished.snapshot.1")
@@ -60,9 +58,13 @@ def check():
         write(args.port, 120)
         server.stop()
     version = os.path.join(server.data, "version-2")
-    open_to_others = sorted({"%s %o" % (name.split(".")[0], stat.S_IMODE(os.stat(os.path.join(version, name)).st_mode))
-                             for name in os.listdir(version)
-                             if stat.S_IMODE(os.stat(os.path.join(version, name)).st_mode) & 0o077})
+    open_to_others = sorted(
+        {
+            "%s %o" % (name.split(".")[0], stat.S_IMODE(os.stat(os.path.join(version, name)).st_mode))
+            for name in os.listdir(version)
+            if stat.S_IMODE(os.stat(os.path.join(version, name)).st_mode) & 0o077
+        }
+    )
     if open_to_others:
         faults.append("others may read: %s" % ", ".join(open_to_others))
     for name in NAMES:
@@ -86,7 +88,9 @@ def check():
     after = digests(copy)
     # The log that goes on is the same file in both, and grows.
     changed = sorted(name for name in before if after.get(name) != before[name] and os.path.basename(name) not in NAMES)
-    newest = max((name for name in changed if "log." in name), default=None, key=lambda name: int(name.rsplit(".", 1)[1], 16))
+    newest = max(
+        (name for name in changed if "log." in name), default=None, key=lambda name: int(name.rsplit(".", 1)[1], 16)
+    )
     changed = [name for name in changed if name != newest and "ostler.lock" not in name]
     if changed:
         faults.append("of the copy were changed: %s" % ", ".join(changed))

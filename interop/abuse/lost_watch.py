@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A client that watches a znode gets 90 MB of answers at once, and the znode changes meanwhile: the client gets the
 event.
 
@@ -7,17 +6,17 @@ another client changes the watched znode, and a third one writes all the time so
 If the connection ends before the event comes, the client does what the protocol says: it connects again, and sends its
 watches and its last zxid with setWatches.
 """
-import os
+
 import struct
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from abuse.asking import LARGE, Frames, get  # noqa: E402
-from rig.outcome import expect, conclude  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import EVENT_XID, SET_DATA, Session, set_body, string  # noqa: E402
+from abuse.asking import LARGE, Frames, get
+from harness.jute import ustring
+from harness.outcome import conclude, expect
+from harness.protocol import EVENT_XID, SET_DATA, set_body
+from harness.server import Server, arguments, work_folder
+from harness.session import Session
 
 SET_WATCHES, SET_WATCHES_XID = 101, -8
 ROUNDS, READS = 7, 90
@@ -68,7 +67,7 @@ class Watcher:
         """Connects again with its session, and sets its watch again."""
         old = self.session
         self.session = Session(self.port, session_id=old.id, password=old.password, seen_zxid=self.seen)
-        body = struct.pack(">qi", self.seen, 1) + string("/watched") + struct.pack(">ii", 0, 0)
+        body = struct.pack(">qi", self.seen, 1) + ustring("/watched") + struct.pack(">ii", 0, 0)
         self.session.socket.sendall(struct.pack(">iii", len(body) + 8, SET_WATCHES_XID, SET_WATCHES) + body)
         self.session.socket.settimeout(3)
         frames = Frames(self.session)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Host names that resolve late: a server's own name, and another server's name, get an address seconds after the start.
 
     python3 interop/abuse/names.py [--server CMD] [--port N]
@@ -6,17 +5,17 @@
 Needs root: the servers run in a mount namespace whose /etc/hosts this script writes. Each start is made with
 electionPortBindRetry=0. Then another server's address changes while all run: the others must find it at the new one.
 """
+
 import os
 import shutil
 import subprocess
-import sys
 import time
+from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Member  # noqa: E402
-from rig.address import found_at  # noqa: E402
-from rig.outcome import Skip, conclude, expect  # noqa: E402
-from rig.server import arguments, four_letter_word, work_folder  # noqa: E402
+from ensemble.cluster import Member
+from harness.address import found_at
+from harness.outcome import Skip, conclude, expect
+from harness.server import arguments, four_letter_word, work_folder
 
 LATE_S = 3.0
 PATIENCE_S = 40
@@ -25,7 +24,7 @@ JAVA_FLAG = "-Dzookeeper.electionPortBindRetry=0"
 
 def in_place_of_hosts(hosts, member):
     """A server command that sees this file in place of /etc/hosts."""
-    script = "mount --bind %s /etc/hosts && exec \"$@\"" % hosts
+    script = 'mount --bind %s /etc/hosts && exec "$@"' % hosts
     member.words = ["unshare", "-m", "sh", "-c", script, "sh"] + member.words
 
 
@@ -62,7 +61,7 @@ def check():
     folder = work_folder("names")
     hosts = os.path.join(folder, "hosts")
     places = {"late-%d.test" % n: "127.0.2.%d" % n for n in (1, 2, 3)}
-    keys = {"initLimit": 20, "syncLimit": 10, "electionPortBindRetry": 0}
+    keys: dict[str, Any] = {"initLimit": 20, "syncLimit": 10, "electionPortBindRetry": 0}
     for n in (1, 2, 3):
         keys["server.%d" % n] = "late-%d.test:%d:%d" % (n, args.port + 10, args.port + 11)
     members = [Member(args.server, os.path.join(folder, "server-%d" % n), args.port + n, n, keys) for n in (1, 2, 3)]

@@ -1,22 +1,18 @@
-#!/usr/bin/env python3
 """Fake peers at the quorum port and the election port of Ostler or Java servers.
 
 Neither port asks for a password. The harm of a fake peer must be limited: the memory that it takes, how long it keeps
 out the server whose id it uses, and how long it prevents an election.
 """
-import os
+
 import resource
-import socket
 import struct
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from abuse import fake_peer  # noqa: E402
-from ensemble.cluster import Cluster  # noqa: E402
-from rig.outcome import Mismatch, conclude, expect  # noqa: E402
-from rig.server import NotServing, arguments, work_folder  # noqa: E402
+from abuse import fake_peer
+from ensemble.cluster import Cluster
+from harness.outcome import Mismatch, conclude, expect
+from harness.server import NotServing, arguments, work_folder
 
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.66"
 FAKE_PEERS, MB_EACH, MB_MAX = 24, 49, 64
@@ -28,8 +24,6 @@ def resident_mb(member):
     with open("/proc/%d/status" % member.process.pid) as f:
         line = next(line for line in f if line.startswith("VmRSS"))
     return int(line.split()[1]) / 1024
-
-
 
 
 def wait_for(condition, since, within, what):
@@ -76,7 +70,11 @@ def large_packets(make, port):
         for s in sockets:
             s.close()
         figures = "%d fake peers, %d MB of a packet each: %d MB of memory before, %d MB at most" % (
-            FAKE_PEERS, MB_EACH, before, worst)
+            FAKE_PEERS,
+            MB_EACH,
+            before,
+            worst,
+        )
         expect(worst - before < MB_MAX, figures)
         return figures
 
@@ -91,7 +89,9 @@ def absent_voter(make, port, source, is_whole):
             time.sleep(2)
             since = time.monotonic()
             absent.start()
-            took = wait_for(lambda: absent.mode() == "follower", since, WITHIN_S, "a server serves although a fake peer uses its id")
+            took = wait_for(
+                lambda: absent.mode() == "follower", since, WITHIN_S, "a server serves although a fake peer uses its id"
+            )
         return "back %.1f s after its start" % took
 
 
@@ -116,7 +116,9 @@ def first_start(make, port):
         try:
             cluster.wait_quorum(timeout=WITHIN_S)
         except NotServing as e:
-            raise Mismatch("not even %d s after the end of false votes: %s" % (WITHIN_S, str(e).split("\n")[0])) from None
+            raise Mismatch(
+                "not even %d s after the end of false votes: %s" % (WITHIN_S, str(e).split("\n")[0])
+            ) from None
         return "%s; all serve %.1f s after their end" % (during, time.monotonic() - since)
 
 
@@ -128,13 +130,20 @@ def voter_away(make, port, backs=3):
         two = [cluster[1], cluster[2]]
         leader = cluster.wait_quorum(among=two)
         said = (HERE, cluster[3].port + 2)
-        with fake_peer.votes(cluster[1], 3, said, ELSEWHERE, backs), fake_peer.votes(cluster[2], 3, said, ELSEWHERE, backs):
+        with (
+            fake_peer.votes(cluster[1], 3, said, ELSEWHERE, backs),
+            fake_peer.votes(cluster[2], 3, said, ELSEWHERE, backs),
+        ):
             time.sleep(0.5)
             leader.stop()
             since = time.monotonic()
             leader.start()
             took = wait_for(
-                lambda: None not in [m.mode() for m in two], since, 2 * WITHIN_S, "two of three serve while false votes come")
+                lambda: None not in [m.mode() for m in two],
+                since,
+                2 * WITHIN_S,
+                "two of three serve while false votes come",
+            )
         since = time.monotonic()
         cluster[3].start()
         back = wait_for(lambda: cluster[3].mode() is not None, since, WITHIN_S, "the third serves after that")
@@ -163,7 +172,11 @@ def garbage(make, port):
             since = time.monotonic()
             follower.start()
             took = wait_for(
-                lambda: follower.mode() is not None, since, 3 * WITHIN_S, "a follower serves beside garbage from its address")
+                lambda: follower.mode() is not None,
+                since,
+                3 * WITHIN_S,
+                "a follower serves beside garbage from its address",
+            )
         finally:
             for s in sockets:
                 s.close()

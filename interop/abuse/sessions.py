@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Session thieves: a client tries to take over the sessions of others, at a standalone server and at an ensemble of
 three.
 
@@ -9,15 +8,15 @@ The check counts the sessions that it took over and ended, and the owners whose 
 at Ostler must succeed at Java, which shows that they work. With `--secret` passwords are made with a secret, and a
 session id from `ephemeralOwner` is of no use either.
 """
+
 import os
 import struct
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster, patiently  # noqa: E402
-from rig.outcome import conclude, expect_equal  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import EPHEMERAL, ConnectionLost, Session, SessionExpired  # noqa: E402
+from ensemble.cluster import Cluster, patiently
+from harness.outcome import conclude, expect_equal
+from harness.protocol import EPHEMERAL
+from harness.server import Server, arguments, work_folder
+from harness.session import ConnectionLost, Session, SessionExpired
 
 OWNERS = 10
 STEPS_BACK = 300
@@ -107,7 +106,7 @@ def read_off(ports):
     owners, ended = Owners(ports, "seen"), 0
     own = patiently(lambda: Session(ports[-1], TIMEOUT_MS))
     for n, path in enumerate(owners.paths):
-        session_id = own.exists(path).ephemeral_owner
+        session_id = own.exists(path).ephemeralOwner
         session = takes(ports[n % len(ports)], session_id, derived(session_id))
         if session:
             ended += end(session)
@@ -142,7 +141,9 @@ def secret_keys(folder):
 
 
 def check():
-    args = arguments(__doc__, secret={"action": "store_true", "help": "passwords that do not follow from ids"}).parse_args()
+    args = arguments(
+        __doc__, secret={"action": "store_true", "help": "passwords that do not follow from ids"}
+    ).parse_args()
     is_java = args.server.startswith("java")
     folder = work_folder("abuse")
     keys = secret_keys(folder) if args.secret else {}

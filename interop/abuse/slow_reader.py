@@ -1,19 +1,17 @@
-#!/usr/bin/env python3
 """A client reads a large answer slowly and sends pings meanwhile: it must keep its session.
 
 The session's timeout is 4 seconds, the answer of 60 MB is read at 1.5 MB/s for 8 seconds, with a ping each second.
 Another client watches the session's ephemeral znode.
 """
-import os
+
 import socket
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from abuse.asking import MB, create_large, multi_read, ping  # noqa: E402
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import EPHEMERAL, Session  # noqa: E402
+from abuse.asking import MB, create_large, multi_read, ping
+from harness.outcome import conclude, expect
+from harness.protocol import EPHEMERAL
+from harness.server import Server, arguments, work_folder
+from harness.session import Session
 
 TIMEOUT_MS, PARTS, RATE, READS_FOR = 4000, 60, 1.5 * MB, 8.0
 STEP = 0.05
@@ -52,8 +50,11 @@ def check():
             time.sleep(STEP)
         lives = other.exists("/ephemeral") is not None
     figures = "%.1f MB read in %.1f s, session %s, connection %s" % (
-        read / MB, now, "lives" if lives else "ended after about %.0f s" % (ended_at or now),
-        "open" if closed_at is None else "closed after %.1f s" % closed_at)
+        read / MB,
+        now,
+        "lives" if lives else "ended after about %.0f s" % (ended_at or now),
+        "open" if closed_at is None else "closed after %.1f s" % closed_at,
+    )
     print(figures, flush=True)
     expect(lives and closed_at is None, figures)
     return figures

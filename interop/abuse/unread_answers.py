@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Forty clients ask for 60 MB each and do not read: measures the memory that this takes and keeps, and other clients'
 waits.
 
@@ -6,16 +5,15 @@ Printed: the server's resident memory before, at its peak and some seconds after
 client waited at most for small znodes, and for one of 1 MB. Then the same with the znodes written anew before each of
 the forty asks, so that no two of the answers can share their bytes.
 """
-import os
-import sys
+
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from abuse.asking import LARGE, create_large, multi_read, rss_mb  # noqa: E402
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import SET_DATA, Session, set_body  # noqa: E402
+from abuse.asking import LARGE, create_large, multi_read, rss_mb
+from harness.outcome import conclude, expect
+from harness.protocol import SET_DATA, set_body
+from harness.server import Server, arguments, work_folder
+from harness.session import Session
 
 CLIENTS, PARTS, FRESH_PARTS = 40, 60, 12
 HELD_S = 3.0
@@ -86,9 +84,11 @@ def check():
         owner.create("/one", b"x" * LARGE)
         for name, asked, fresh in (("the same znodes", paths, False), ("written anew", paths[:FRESH_PARTS], True)):
             got = phase(server, owner, asked, fresh)
-            print("%s, %d MB for each: memory %d MB before, %d at the peak, %d after; longest wait %.2f s small, %.2f s "
-                  "large" % (name, len(asked), got["before"], got["peak"], got["after"], got["small"], got["large"]),
-                  flush=True)
+            print(
+                "%s, %d MB for each: memory %d MB before, %d at the peak, %d after; longest wait %.2f s small, %.2f s "
+                "large" % (name, len(asked), got["before"], got["peak"], got["after"], got["small"], got["large"]),
+                flush=True,
+            )
             if got["peak"] - got["before"] > GROWTH_MAX_MB:
                 faults.append("%s: memory grows by %d MB" % (name, got["peak"] - got["before"]))
             if got["after"] - got["before"] > LEFT_MAX_MB:

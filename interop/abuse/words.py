@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Load by four-letter words: callers that read the answer slowly, and long answers while another session writes.
 
     python3 interop/abuse/words.py [--server java3.9] [--watches 200000] [--words 100]
@@ -7,16 +6,16 @@ First --watches watches are set. Then 36 connections from one address ask for `w
 server must close each of them. Then --words words are asked for at once while a session reads and writes: none of its
 requests may wait long.
 """
-import os
+
 import socket
-import sys
 import threading
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import EXISTS, ConnectionLost, Session, string  # noqa: E402
+from harness.jute import ustring
+from harness.outcome import conclude, expect
+from harness.protocol import EXISTS
+from harness.server import Server, arguments, work_folder
+from harness.session import ConnectionLost, Session
 
 SLOW = 36
 SLOW_GONE_AFTER_S = 13.0
@@ -31,8 +30,10 @@ def leave_watches(port, count):
     for number in range(4):
         session = Session(port, 60000)
         for first in range(0, count // 4, AT_ONCE):
-            requests = [(EXISTS, string("/watched/by-%d/%025d" % (number, at)) + b"\1")
-                        for at in range(first, min(first + AT_ONCE, count // 4))]
+            requests = [
+                (EXISTS, ustring("/watched/by-%d/%025d" % (number, at)) + b"\1")
+                for at in range(first, min(first + AT_ONCE, count // 4))
+            ]
             session.send_all(requests)
             for _ in requests:
                 session.receive()
@@ -130,9 +131,12 @@ def check():
         first.create("/written", b"")
         watching = leave_watches(args.port, args.watches)
         before, waits, answered, took = under_words(args.port, args.words)
-        print("%d of %d words answered in %.1f s; meanwhile a write and a read took at most %.0f ms, 99%% below %.0f ms "
-              "(%.0f ms without words)" % (answered, args.words, took, waits[-1] * 1000, waits[len(waits) * 99 // 100] * 1000,
-                                           before * 1000), flush=True)
+        print(
+            "%d of %d words answered in %.1f s; meanwhile a write and a read took at most %.0f ms, 99%% below %.0f ms "
+            "(%.0f ms without words)"
+            % (answered, args.words, took, waits[-1] * 1000, waits[len(waits) * 99 // 100] * 1000, before * 1000),
+            flush=True,
+        )
         left, after = slow_readers(args.port)
         print("%d of %d slow readers are connected after %.1f s" % (left, SLOW, after), flush=True)
         expect(server.process.poll() is None, "the server has ended")
@@ -141,7 +145,11 @@ def check():
         for session in watching:
             session.socket.close()
     return "%d words over %d watches: others wait %.0f ms at most; slow readers gone after %.0f s" % (
-        answered, args.watches, waits[-1] * 1000, after)
+        answered,
+        args.watches,
+        waits[-1] * 1000,
+        after,
+    )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,11 @@
-#!/usr/bin/env python3
 """The C client's shell (cli_mt of Debian's zookeeper-bin): nodes of every kind, watches, and the end of its session."""
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect, expect_equal  # noqa: E402
-from rig.peers import need  # noqa: E402
-from rig.program import Program, die_and_freeze, wait_until_gone  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
-from rig.wire import Session, digest_id  # noqa: E402
+from harness.outcome import conclude, expect, expect_equal
+from harness.peers import need
+from harness.program import Program, die_and_freeze, wait_until_gone
+from harness.protocol import digest_id
+from harness.server import Server, arguments, work_folder
+from harness.session import Session
 
 SESSION_MS = 4000  # the shell asks for 30 s; the server's maxSessionTimeout decides
 
@@ -40,7 +37,7 @@ def nodes(sh, see):
     sh.ask("exists /b", r"")
     sh.ask("sync /a", r"rc = 0$|/a")
     expect_equal(see.get("/b")[0], b"some data", "data of /b as another client sees it")
-    expect(see.exists("/a/e").ephemeral_owner != 0, "/a/e has no owner")
+    expect(see.exists("/a/e").ephemeralOwner != 0, "/a/e has no owner")
 
 
 def watches(sh, see):

@@ -1,15 +1,13 @@
-#!/usr/bin/env python3
 """Curator 5.9: its recipes in one program (curator/Recipes.java), and a lock that outlives the kill of its holder."""
+
 import os
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect, expect_equal  # noqa: E402
-from rig.peers import INTEROP, need, need_program  # noqa: E402
-from rig.program import Program  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
+from harness.outcome import conclude, expect, expect_equal
+from harness.peers import INTEROP, need, need_program
+from harness.program import Program
+from harness.server import Server, arguments, work_folder
 
 SESSION_S = 4
 
@@ -23,9 +21,19 @@ def compile_recipes(folder, jars):
 
 def recipes(folder, jars, *words):
     log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
-    return Program([
-        "java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log, "-cp", "%s:%s/*" % (folder, jars), "Recipes", *words,
-    ])
+    return Program(
+        [
+            "java",
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-Dlevel=OFF",
+            log,
+            "-cp",
+            "%s:%s/*" % (folder, jars),
+            "Recipes",
+            *words,
+        ]
+    )
 
 
 def check():

@@ -1,14 +1,12 @@
-#!/usr/bin/env python3
 """`DigestAuthenticationProvider.digestAlg`: ids, access and the super user with each hash that Java has for them."""
+
 import base64
 import hashlib
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import Mismatch, conclude, expect_equal  # noqa: E402
-from rig.server import NotServing, Server, arguments, work_folder  # noqa: E402
-from rig.wire import NO_AUTH, Refused, Session  # noqa: E402
+from harness.outcome import Mismatch, conclude, expect_equal
+from harness.protocol import NO_AUTH
+from harness.server import NotServing, Server, arguments, work_folder
+from harness.session import Refused, Session
 
 KEY = "DigestAuthenticationProvider."
 HASHES = {None: "sha1", "SHA1": "sha1", "SHA-256": "sha256", "SHA-512": "sha512", "SHA3-256": "sha3_256"}
@@ -35,14 +33,17 @@ def look(server, name):
         session = Session(server.port)
         session.add_auth("digest", user)
         session.create(path, b"secret", 0, [(31, "auth", "")])
-        expect_equal([tuple(entry)[1:] for entry in session.get_acl(path)], [("digest", digest_id(name, user))],
-                     "the id of %s" % user.decode())
+        expect_equal(
+            [tuple(entry)[1:] for entry in session.get_acl(path)],
+            [("digest", digest_id(name, user))],
+            "the id of %s" % user.decode(),
+        )
         session.close()
         for who, due in ((None, NO_AUTH), (b"bob:other", NO_AUTH), (user, 0), (SUPER, 0)):
             session = Session(server.port)
             if who:
                 session.add_auth("digest", who)
-            expect_equal(code(session.get, path), due, "%s reads what is %s's" % (who, user.decode()))
+            expect_equal(code(session.get, path), due, "%r reads what is %s's" % (who, user.decode()))
             session.close()
     # An id that was computed before, without a server.
     session = Session(server.port)

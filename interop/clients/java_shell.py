@@ -1,22 +1,16 @@
-#!/usr/bin/env python3
 """Every command of ZooKeeper's own Java shell, of version 3.9 or 3.8, its watch events, and the end of its session."""
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect_equal  # noqa: E402
-from rig.peers import LAUNCHER, need  # noqa: E402
-from rig.program import Program, die_and_freeze  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
+from harness.outcome import conclude, expect_equal
+from harness.peers import LAUNCHER, need
+from harness.program import Program, die_and_freeze
+from harness.server import Server, arguments, work_folder
 
 SESSION_MS = 6000
 
 
 def shell(version, port):
     main = "org.apache.zookeeper.ZooKeeperMain"
-    program = Program([
-        LAUNCHER, version, "-c", main, "-timeout", str(SESSION_MS), "-server", "127.0.0.1:%d" % port,
-    ])
+    program = Program([LAUNCHER, version, "-c", main, "-timeout", str(SESSION_MS), "-server", "127.0.0.1:%d" % port])
     program.wait_for(r"state:SyncConnected type:None", timeout=30)
     return program
 
@@ -36,7 +30,10 @@ def nodes(sh):
     sh.ask("create -c /c", r"^Created /c$")
     sh.ask("create -t 60000 /t x", r"^Created /t$")
     sh.ask("create -s -t 60000 /ts- x", r"^Created /ts-0000000003$")
-    sh.ask("get -s /a", r"^x\n(.*\n)*dataVersion = 0\naclVersion = 0\nephemeralOwner = 0x0\ndataLength = 1\nnumChildren = 3$")
+    sh.ask(
+        "get -s /a",
+        r"^x\n(.*\n)*dataVersion = 0\naclVersion = 0\nephemeralOwner = 0x0\ndataLength = 1\nnumChildren = 3$",
+    )
     sh.send("set /a y")
     sh.ask("set -v 0 /a z", r"^version No is not valid : /a$")
     sh.ask("get /a", r"^y$")
@@ -91,8 +88,11 @@ def access(sh):
 def quotas(sh):
     sh.send("setquota -n 10 /a")
     sh.send("setquota -B 1000 /a")
-    sh.ask("listquota /a", r"^Output quota for /a count=10,bytes=-1=;byteHardLimit=1000;countHardLimit=-1\n"
-                           r"Output stat for /a count=5,bytes=\d+$")
+    sh.ask(
+        "listquota /a",
+        r"^Output quota for /a count=10,bytes=-1=;byteHardLimit=1000;countHardLimit=-1\n"
+        r"Output stat for /a count=5,bytes=\d+$",
+    )
     sh.send("delquota /a")
     sh.ask("listquota /a", r"^quota for /a does not exist\.$")
 

@@ -1,13 +1,11 @@
-#!/usr/bin/env python3
 """The npm client node-zookeeper-client (npm/check.js), and the end of its sessions."""
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect_equal  # noqa: E402
-from rig.peers import INTEROP, need, need_program  # noqa: E402
-from rig.program import Program, die_and_freeze  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
+import os
+
+from harness.outcome import conclude, expect_equal
+from harness.peers import INTEROP, need, need_program
+from harness.program import Program, die_and_freeze
+from harness.server import Server, arguments, work_folder
 
 SESSION_MS = 3000  # as in check.js
 

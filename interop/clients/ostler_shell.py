@@ -1,15 +1,13 @@
-#!/usr/bin/env python3
 """Compares Ostler's shell with ZooKeeper's: the same commands on two fresh servers must print the same."""
+
 import difflib
 import os
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.peers import LAUNCHER, need  # noqa: E402
-from rig.server import Server, arguments, command, work_folder  # noqa: E402
+from harness.outcome import conclude, expect
+from harness.peers import LAUNCHER, need
+from harness.server import Server, arguments, command, work_folder
 
 COMMANDS = r"""
 create /t "two words"
@@ -93,7 +91,7 @@ DIFFERS = re.compile(r"^(ctime|mtime) = .*|^ephemeralOwner = 0x[1-9a-f].*", re.M
 
 def said(words, folder, name):
     """The lines of a shell's output that are compared: answers, events, and refusals."""
-    p = subprocess.run(words, input=COMMANDS.strip() + "\n", stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    p = subprocess.run(words, input=COMMANDS.strip() + "\n", capture_output=True, text=True, timeout=120)
     for stream, text in (("out", p.stdout), ("err", p.stderr)):
         with open(os.path.join(folder, "%s.%s" % (name, stream)), "w") as f:
             f.write(text)
@@ -102,7 +100,9 @@ def said(words, folder, name):
 
 def java(version, port, folder):
     main = "org.apache.zookeeper.ZooKeeperMain"
-    out, err = said([LAUNCHER, version, "-c", main, "-waitforconnection", "-server", "127.0.0.1:%d" % port], folder, "java")
+    out, err = said(
+        [LAUNCHER, version, "-c", main, "-waitforconnection", "-server", "127.0.0.1:%d" % port], folder, "java"
+    )
     # Java's shell prints some refusals twice, and logs its end.
     err = [line for line in err.splitlines() if not re.search("^KeeperErrorCode = | ERROR ", line)]
     return GREETING.sub("", CONNECTED.sub("", out)), err
@@ -123,18 +123,26 @@ def same(own, theirs, what):
 
 
 def compare(theirs, own):
-    answers = [DIFFERS.sub("...", OF_AN_EVENT.sub("", out)).splitlines() for out, _ in (own, theirs)]
-    same(*answers, "answers")
-    # That of `removewatches` may come after `printwatches off`.
-    events = [EVENT.findall(out) for out, _ in (own, theirs)]
-    same(*[[event for event in all_of if "type:PersistentWatchRemoved" not in event] for all_of in events], "events")
-    # Java's go to two streams in an order of their own.
-    same(*[sorted(lines) for _, lines in (own, theirs)], "what was created and refused")
+    def both(lines_of):
+        return lines_of(*own), lines_of(*theirs)
+
+    own_answers, answers = both(lambda out, _: DIFFERS.sub("...", OF_AN_EVENT.sub("", out)).splitlines())
+    same(own_answers, answers, "answers")
+    # The event of `removewatches` may come after `printwatches off`.
+    own_events, events = both(
+        lambda out, _: [event for event in EVENT.findall(out) if "type:PersistentWatchRemoved" not in event]
+    )
+    same(own_events, events, "events")
+    # Java's shell writes these lines to two streams, in another order.
+    own_refusals, refusals = both(lambda _, lines: sorted(lines))
+    same(own_refusals, refusals, "what was created and refused")
 
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--shell", default="target/release/ostler shell", metavar="CMD", help="our shell (default: %(default)s)")
+    parser.add_argument(
+        "--shell", default="target/release/ostler shell", metavar="CMD", help="our shell (default: %(default)s)"
+    )
     args = parser.parse_args()
     need("zk39")
     folder = work_folder("ostler-shell")

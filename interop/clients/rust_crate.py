@@ -1,14 +1,12 @@
-#!/usr/bin/env python3
 """The Rust crate `zookeeper-client` (rust-zookeeper-client/), its lock recipe, and the end of its sessions."""
+
 import os
 import subprocess
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from rig.outcome import conclude, expect, expect_equal  # noqa: E402
-from rig.peers import INTEROP, PEERS, need_program  # noqa: E402
-from rig.program import Program, die_and_freeze  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
+from harness.outcome import conclude, expect, expect_equal
+from harness.peers import INTEROP, PEERS, need_program
+from harness.program import Program, die_and_freeze
+from harness.server import Server, arguments, work_folder
 
 SESSION_MS = 3000  # as in main.rs
 
@@ -17,8 +15,15 @@ def build():
     """Built beside the other peers, so that the checkout stays as it is."""
     cargo = need_program("cargo")
     target = os.path.join(PEERS, "rust-zookeeper-client")
-    cmd = [cargo, "build", "--quiet", "--manifest-path", os.path.join(INTEROP, "clients", "rust-zookeeper-client", "Cargo.toml"),
-           "--target-dir", target]
+    cmd = [
+        cargo,
+        "build",
+        "--quiet",
+        "--manifest-path",
+        os.path.join(INTEROP, "clients", "rust-zookeeper-client", "Cargo.toml"),
+        "--target-dir",
+        target,
+    ]
     p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     expect(p.returncode == 0, "cargo build failed: " + p.stdout[-1500:])
     return os.path.join(target, "debug", "rust-zookeeper-client-check")

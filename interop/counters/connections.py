@@ -1,24 +1,40 @@
-#!/usr/bin/env python3
 """Sends one request after the other to a standalone Java server and to Ostler, and compares the line of `cons` after
 each.
 
 Compares the figures of the line except times: packets received and sent, the last operation, xid and zxid. Also
-compares the packets received and sent in `srvr`. Figures that grow are compared by their growth. """
-import os
+compares the packets received and sent in `srvr`. Figures that grow are compared by their growth."""
+
 import re
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from counters.load import ADD_WATCH, GET_CHILDREN_ALONE, MULTI_READ, SYNC, WHO_AM_I  # noqa: E402
-from rig.outcome import Mismatch, conclude  # noqa: E402
-from rig.server import Server, arguments, four_letter_word, work_folder  # noqa: E402
-from rig.wire import (  # noqa: E402
-    CHECK, CREATE, CREATE2, DELETE, EPHEMERAL, EXISTS, GET_ACL, GET_CHILDREN, GET_DATA, GET_EPHEMERALS, MULTI, PING,
-    PING_XID, SET_ACL, SET_DATA, ConnectionLost, Refused, Session, acl_list, create_body, multi_body, path_version, set_body,
-    string,
+from counters.load import ADD_WATCH, GET_CHILDREN_ALONE, MULTI_READ, SYNC, WHO_AM_I
+from harness.jute import ustring
+from harness.outcome import Mismatch, conclude
+from harness.protocol import (
+    CHECK,
+    CREATE,
+    CREATE2,
+    DELETE,
+    EPHEMERAL,
+    EXISTS,
+    GET_ACL,
+    GET_CHILDREN2,
+    GET_DATA,
+    GET_EPHEMERALS,
+    MULTI,
+    PING,
+    PING_XID,
+    SET_ACL,
+    SET_DATA,
+    acl_list,
+    create_body,
+    multi_body,
+    path_version,
+    set_body,
 )
+from harness.server import Server, arguments, four_letter_word, work_folder
+from harness.session import ConnectionLost, Refused, Session
 
 REMOVE_WATCHES, SET_WATCHES, ALL_CHILDREN_NUMBER = 18, 101, 104
 COMPARED = ("queued", "lop", "to", "lcxid", "lzxid")
@@ -48,6 +64,7 @@ def ask(op, body=b""):
     def step(session):
         session.send_all([(op, body)])
         session.receive()
+
     return step
 
 
@@ -60,42 +77,43 @@ STEPS = {
     "create, refused": ask(CREATE, create_body("/a", b"1")),
     "create, invalid": ask(CREATE, create_body("a", b"1")),
     "create, ephemeral": ask(CREATE, create_body("/e", b"1", EPHEMERAL)),
-    "getData": ask(GET_DATA, string("/a") + b"\0"),
-    "getData, no node": ask(GET_DATA, string("/none") + b"\0"),
-    "exists": ask(EXISTS, string("/a") + b"\0"),
-    "exists, no node": ask(EXISTS, string("/none") + b"\0"),
-    "getChildren": ask(GET_CHILDREN_ALONE, string("/") + b"\0"),
-    "getChildren2": ask(GET_CHILDREN, string("/") + b"\0"),
+    "getData": ask(GET_DATA, ustring("/a") + b"\0"),
+    "getData, no node": ask(GET_DATA, ustring("/none") + b"\0"),
+    "exists": ask(EXISTS, ustring("/a") + b"\0"),
+    "exists, no node": ask(EXISTS, ustring("/none") + b"\0"),
+    "getChildren": ask(GET_CHILDREN_ALONE, ustring("/") + b"\0"),
+    "getChildren2": ask(GET_CHILDREN2, ustring("/") + b"\0"),
     "setData": ask(SET_DATA, set_body("/a", b"2")),
     "setData, bad version": ask(SET_DATA, set_body("/a", b"2", 99)),
     "ping": ping,
-    "sync": ask(SYNC, string("/a")),
-    "getACL": ask(GET_ACL, string("/a")),
-    "setACL": ask(SET_ACL, string("/a") + acl_list(OPEN) + struct.pack(">i", -1)),
+    "sync": ask(SYNC, ustring("/a")),
+    "getACL": ask(GET_ACL, ustring("/a")),
+    "setACL": ask(SET_ACL, ustring("/a") + acl_list(OPEN) + struct.pack(">i", -1)),
     "multi": ask(MULTI, multi_body([(CHECK, path_version("/a")), (SET_DATA, set_body("/a", b"3"))])),
     "multi, refused": ask(MULTI, multi_body([(SET_DATA, set_body("/a", b"3")), (CHECK, path_version("/a", 99))])),
-    "multiRead": ask(MULTI_READ, multi_body([(GET_DATA, string("/a") + b"\0"), (GET_DATA, string("/none") + b"\0")])),
+    "multiRead": ask(MULTI_READ, multi_body([(GET_DATA, ustring("/a") + b"\0"), (GET_DATA, ustring("/none") + b"\0")])),
     "ping again": ping,
     "auth": lambda session: session.add_auth("digest", b"ann:word"),
     "whoAmI": ask(WHO_AM_I),
-    "getEphemerals": ask(GET_EPHEMERALS, string("/")),
-    "getAllChildrenNumber": ask(ALL_CHILDREN_NUMBER, string("/")),
-    "addWatch": ask(ADD_WATCH, string("/a") + struct.pack(">i", 0)),
+    "getEphemerals": ask(GET_EPHEMERALS, ustring("/")),
+    "getAllChildrenNumber": ask(ALL_CHILDREN_NUMBER, ustring("/")),
+    "addWatch": ask(ADD_WATCH, ustring("/a") + struct.pack(">i", 0)),
     "an event": change_by_another,
     "setWatches": ask(SET_WATCHES, struct.pack(">q", 0) + struct.pack(">iii", 0, 0, 0)),
-    "removeWatches": ask(REMOVE_WATCHES, string("/a") + struct.pack(">i", 3)),
-    "removeWatches, none": ask(REMOVE_WATCHES, string("/a") + struct.pack(">i", 3)),
+    "removeWatches": ask(REMOVE_WATCHES, ustring("/a") + struct.pack(">i", 3)),
+    "removeWatches, none": ask(REMOVE_WATCHES, ustring("/a") + struct.pack(">i", 3)),
     "delete": ask(DELETE, path_version("/b")),
     "delete, no node": ask(DELETE, path_version("/b")),
-    "many at once": lambda session: [session.send_all([(EXISTS, string("/a") + b"\0")] * 10)] + [
-        session.receive() for _ in range(10)],
+    "many at once": lambda session: (
+        [session.send_all([(EXISTS, ustring("/a") + b"\0")] * 10)] + [session.receive() for _ in range(10)]
+    ),
 }
 # Those after which there is no connection to look at: the server's figures alone.
 LAST_STEPS = {"close": lambda session: session.close(), "auth, refused": bad_auth}
 
 # {(step, figure): why ours differs}; each has to be needed.
 EXCUSED = {
-    ("session taken up", "lop"): "Java shows the text null for what it has not set yet, and NA in all other cases",
+    ("session taken up", "lop"): "Java shows the text null for what it has not set yet, and NA in all other cases"
 }
 
 
@@ -114,7 +132,8 @@ class Lines:
         # Of a session that was taken up the newest connection counts.
         own = ":%d[" % self.session.socket.getsockname()[1]
         line = next((line for line in lines if own in line), lines[0])
-        now = dict(pair.split("=", 1) for pair in re.search(r"\((.*)\)", line).group(1).split(",") if "=" in pair)
+        pairs = (pair.partition("=") for pair in re.search(r"\((.*)\)", line).group(1).split(","))
+        now = {key: value for key, equals, value in pairs if equals}
         more = {key: int(now[key]) - before for key, before in self.before.items()}
         self.before = {key: int(now[key]) for key in self.before}
         return {**{key: now.get(key) for key in COMPARED}, **more, "lines": len(lines)}
@@ -192,16 +211,21 @@ def check():
             if due[key] == got.get(key):
                 continue
             why = EXCUSED.get((step, key))
-            print("%-8s %-24s %-8s Java %-12s here %s%s" % (
-                "excused" if why else "FAULT", step, key, due[key], got.get(key), " [%s]" % why if why else ""), flush=True)
+            print(
+                "%-8s %-24s %-8s Java %-12s here %s%s"
+                % ("excused" if why else "FAULT", step, key, due[key], got.get(key), " [%s]" % why if why else ""),
+                flush=True,
+            )
             if why:
                 excused.add((step, key))
             else:
                 faults.append("%s: %s" % (step, key))
     needless = ["%s: %s" % key for key in EXCUSED if key not in excused]
     if faults or needless:
-        raise Mismatch("%d figures of %d steps differ without an excuse, %d excuses are not needed: %s" % (
-            len(faults), len(java), len(needless), ", ".join(faults + ["excuse " + name for name in needless])))
+        raise Mismatch(
+            "%d figures of %d steps differ without an excuse, %d excuses are not needed: %s"
+            % (len(faults), len(java), len(needless), ", ".join(faults + ["excuse " + name for name in needless]))
+        )
     return "%d steps, the same figures after each, %d excused" % (len(java), len(excused))
 
 

@@ -1,8 +1,9 @@
 """Reads excuses.txt: lines `NAME KIND REASON` that allow a difference. KIND is one of figures.compare's; NAME begins
 with `*_` where a server's number is in front."""
+
 import os
 
-from rig.outcome import expect
+from harness.outcome import expect
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "excuses.txt")
 KINDS = ("still", "alone", "lines", "size")
@@ -16,7 +17,10 @@ class Excuses:
                 if not line.strip() or line.startswith("#"):
                     continue
                 words = line.split(None, 2)
-                expect(len(words) == 3 and words[1] in KINDS, "%s:%d: not `NAME KIND REASON`: %s" % (path, at, line.strip()))
+                expect(
+                    len(words) == 3 and words[1] in KINDS,
+                    "%s:%d: not `NAME KIND REASON`: %s" % (path, at, line.strip()),
+                )
                 expect(tuple(words[:2]) not in self.reasons, "%s:%d: %s twice" % (path, at, words[0]))
                 self.reasons[tuple(words[:2])] = words[2].strip()
 

@@ -4,6 +4,7 @@ A figure is a line of `mntr`. Lines of one metric belong together: `zk_cnt_elect
 `election_time`, and a plain counter or gauge has the one part "". Figures of processes that are gone are added to those
 of the ones after them; extremes are the extreme of all.
 """
+
 import re
 from collections import defaultdict, namedtuple
 
@@ -25,7 +26,7 @@ Finding = namedtuple("Finding", "name kind text")
 
 def part_of(line):
     """(metric, part) of a line's name; servers' numbers in front become `*`."""
-    name = line[len("zk_"):]
+    name = line[len("zk_") :]
     match = PARTS.fullmatch(name)
     if match and match.group(2) not in GAUGES_LIKE_PARTS:
         return BY_SERVER.sub("*_", match.group(2)), match.group(1)
@@ -65,7 +66,7 @@ class Figures:
         return self.values.get(name, {})
 
     def first(self, name):
-        """The part that tells whether anything was counted."""
+        """The part that shows whether anything was counted."""
         return "cnt" if "cnt" in self.parts(name) else ""
 
     def moved(self, name):
@@ -91,7 +92,7 @@ def too_fast(name, moved):
 
 def compare(java, ours, role=None):
     """What differs, by metric: `still` moved in Java only, `alone` here only, `lines` has not Java's lines, `size` is
-    of another order of magnitude. One finding a metric: the first of these that fits. """
+    of another order of magnitude. One finding a metric: the first of these that fits."""
     findings = []
     for name in sorted(java.names() | ours.names()):
         kind, text = _difference(name, java, ours)

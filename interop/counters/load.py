@@ -3,19 +3,32 @@
 Three servers vote, and an observer follows a follower. A process loses its counters when it ends, so each server's
 figures are read before it is killed and at the end. The figures of an ensemble are the sum over all processes.
 """
+
 import os
 import shutil
 import struct
 import time
 
 from ensemble.cluster import PORTS_PER_SERVER, Cluster
-from rig.address import connect
-from rig.outcome import expect
-from rig.server import four_letter_word, work_folder
-from rig.wire import (
-    CHECK, CREATE, DELETE, EPHEMERAL, EXISTS, GET_CHILDREN, GET_DATA, SET_DATA, ConnectionLost,
-    Refused, Session, SessionExpired, create_body, multi_body, path_version, set_body, string,
+from harness.address import connect
+from harness.jute import ustring
+from harness.outcome import expect
+from harness.protocol import (
+    CHECK,
+    CREATE,
+    DELETE,
+    EPHEMERAL,
+    EXISTS,
+    GET_CHILDREN2,
+    GET_DATA,
+    SET_DATA,
+    create_body,
+    multi_body,
+    path_version,
+    set_body,
 )
+from harness.server import four_letter_word, work_folder
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 GET_CHILDREN_ALONE, SYNC, MULTI_READ, ADD_WATCH, WHO_AM_I = 8, 9, 22, 106, 107
 VOTERS, OBSERVER = (1, 2, 3), 4
@@ -29,8 +42,13 @@ NAMESPACE = "counted"
 ROOT = "/" + NAMESPACE
 
 SETTINGS = {
-    "maxClientCnxns": MAX_CONNECTIONS, "enforceQuota": "true", "snapCount": SNAP_COUNT, "maxSessionTimeout": 60000,
-    "nio.sessionlessCnxnTimeout": SESSIONLESS_MS, "largeRequestThreshold": LARGE // 2, "largeRequestMaxBytes": LARGE * 3 // 4,
+    "maxClientCnxns": MAX_CONNECTIONS,
+    "enforceQuota": "true",
+    "snapCount": SNAP_COUNT,
+    "maxSessionTimeout": 60000,
+    "nio.sessionlessCnxnTimeout": SESSIONLESS_MS,
+    "largeRequestThreshold": LARGE // 2,
+    "largeRequestMaxBytes": LARGE * 3 // 4,
     "syncLimit": 5,
 }
 LOST = (ConnectionLost, OSError)
@@ -48,16 +66,33 @@ def refused(act, *arguments):
 class Ensemble:
     def __init__(self, make, port):
         masters = port + PORTS_PER_SERVER * 6
-        self.cluster = Cluster([make] * 4, work_folder("counters"), port, {**SETTINGS, "observerMasterPort": masters},
-                               (OBSERVER,), host=lambda n: "127.0.0.%d" % (20 + n))
+        self.cluster = Cluster(
+            [make] * 4,
+            work_folder("counters"),
+            port,
+            {**SETTINGS, "observerMasterPort": masters},
+            (OBSERVER,),
+            host=lambda n: "127.0.0.%d" % (20 + n),
+        )
         self.lives = []  # figures of each life of a process, as it ended
 
     def run(self):
         """The figures {name: text} of each life of a process, and those of all servers after `srst`."""
         with self.cluster:
             self.cluster.start().wait_quorum()
-            for step in (self._requests, self._watches, self._refusals, self._sessions, self._quotas, self._bad_callers,
-                         self._snapshots, self._syncs, self._leader_away, self._truncated, self._snapshots):
+            for step in (
+                self._requests,
+                self._watches,
+                self._refusals,
+                self._sessions,
+                self._quotas,
+                self._bad_callers,
+                self._snapshots,
+                self._syncs,
+                self._leader_away,
+                self._truncated,
+                self._snapshots,
+            ):
                 began = time.monotonic()
                 step()
                 print("  %s (%.1f s)" % (step.__name__.strip("_"), time.monotonic() - began), flush=True)
@@ -103,24 +138,24 @@ class Ensemble:
             session.create("%s/n%d" % (root, i), b"x" * (i * 500))
         for i in range(20):
             session.get("%s/n%d" % (root, i % 5))
-            session.call(GET_CHILDREN, string(root) + b"\0")
-            session.call(GET_CHILDREN_ALONE, string(root) + b"\0")
+            session.call(GET_CHILDREN2, ustring(root) + b"\0")
+            session.call(GET_CHILDREN_ALONE, ustring(root) + b"\0")
             session.exists(root)
             session.get_acl(root)
         for i in range(10):
             session.set("%s/n%d" % (root, i), b"y" * 700)
-        session.call(SYNC, string(root))
+        session.call(SYNC, ustring(root))
         session.call(WHO_AM_I)
-        session.multi([
-            (CHECK, path_version(root)), (CREATE, create_body(root + "/m", b"m")), (SET_DATA, set_body(root, b"n")),
-        ])
-        reads = [(op, string(root) + b"\0") for op in (GET_DATA, GET_CHILDREN_ALONE)]
+        session.multi(
+            [(CHECK, path_version(root)), (CREATE, create_body(root + "/m", b"m")), (SET_DATA, set_body(root, b"n"))]
+        )
+        reads = [(op, ustring(root) + b"\0") for op in (GET_DATA, GET_CHILDREN_ALONE)]
         session.call(MULTI_READ, multi_body(reads))
         session.set_acl(root + "/m", [(31, "world", "anyone")])
         session.delete(root + "/m")
         # Reads behind a write that is not decided yet wait in their session's queue.
         for _ in range(20):
-            session.send_all([(SET_DATA, set_body(root, b"z"))] + [(EXISTS, string(root) + b"\0")] * 5)
+            session.send_all([(SET_DATA, set_body(root, b"z"))] + [(EXISTS, ustring(root) + b"\0")] * 5)
             for _ in range(6):
                 session.receive()
         session.send_all([(SET_DATA, set_body(root, b"p" * 300)) for _ in range(30)])
@@ -135,16 +170,16 @@ class Ensemble:
         watchers = [Session(member.port) for _ in range(WATCHERS)]
         session.create(root + "/w", b"1")
         for watcher in watchers:
-            watcher.call(GET_DATA, string(root + "/w") + b"\1")
-            watcher.call(GET_CHILDREN, string(root) + b"\1")
-            watcher.send_all([(EXISTS, string(root + "/later") + b"\1")])
+            watcher.call(GET_DATA, ustring(root + "/w") + b"\1")
+            watcher.call(GET_CHILDREN2, ustring(root) + b"\1")
+            watcher.send_all([(EXISTS, ustring(root + "/later") + b"\1")])
             watcher.receive()
-            watcher.call(ADD_WATCH, string(root + "/deep") + struct.pack(">i", 1))
+            watcher.call(ADD_WATCH, ustring(root + "/deep") + struct.pack(">i", 1))
         session.set(root + "/w", b"2")
         session.create(root + "/later")
         session.create(root + "/deep")
         for watcher in watchers:
-            watcher.call(GET_DATA, string(root + "/w") + b"\1")
+            watcher.call(GET_DATA, ustring(root + "/w") + b"\1")
         session.delete(root + "/w")
         for watcher in watchers:
             watcher.exists(root)
@@ -196,13 +231,16 @@ class Ensemble:
             session.create(path)
         session.create("/limited/a", b"12")
         session.create("/zookeeper/quota/limited/zookeeper_stats", b"count=2,bytes=2")
-        session.create("/zookeeper/quota/limited/zookeeper_limits", b"count=-1,bytes=-1=;byteHardLimit=20;countHardLimit=2")
+        session.create(
+            "/zookeeper/quota/limited/zookeeper_limits", b"count=-1,bytes=-1=;byteHardLimit=20;countHardLimit=2"
+        )
         session.close()
 
         def exceed(of, root):
             for _ in range(3):
                 refused(of.create, "/limited/" + root.replace("/", "-"))
                 refused(of.set, "/limited/a", b"x" * 100)
+
         self._each(exceed)
 
     def _bad_callers(self):

@@ -1,30 +1,37 @@
-#!/usr/bin/env python3
 """Runs one load at an ensemble of Java servers and at one of Ostler servers, and compares every name of `mntr`.
 
 Prints a table of the names that moved with Java only, that moved with Ostler only, that have other lines, and whose
 figures have another order of magnitude: over all servers, and over followers and observers alone, because some figures
 count at the leader only. Then the figures that `srst` did not reset. Each difference needs an excuse in excuses.txt,
-and each excuse must be needed. """
-import os
-import sys
+and each excuse must be needed."""
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from counters.excuses import Excuses  # noqa: E402
-from counters.figures import Figures, Finding, compare  # noqa: E402
-from counters.load import Ensemble  # noqa: E402
-from rig.outcome import Mismatch, conclude  # noqa: E402
-from rig.server import arguments  # noqa: E402
+from counters.excuses import Excuses
+from counters.figures import Figures, Finding, compare
+from counters.load import Ensemble
+from harness.outcome import Mismatch, conclude
+from harness.server import arguments
 
 # Gauges of the moment.
-OF_THE_MOMENT = ("open_file_descriptor_count", "outstanding_requests", "num_alive_connections", "global_sessions", "min_latency")
+OF_THE_MOMENT = (
+    "open_file_descriptor_count",
+    "outstanding_requests",
+    "num_alive_connections",
+    "global_sessions",
+    "min_latency",
+)
 
 # Figures of servers that synchronize learners: which follower the observer uses, and whether it leads at the end, is
 # random.
 OF_A_LEARNERS_MASTER = ("diff_count", "inflight_diff_count", "inflight_snap_count", "revalidate_count", "snap_count")
 
 # Of one epoch: Java forgets them whenever the leader changes, so what is left of a role's requests is chance.
-OF_AN_EPOCH = ("last_client_response_size", "max_client_response_size", "min_client_response_size", "packets_received",
-              "packets_sent")
+OF_AN_EPOCH = (
+    "last_client_response_size",
+    "max_client_response_size",
+    "min_client_response_size",
+    "packets_received",
+    "packets_sent",
+)
 
 
 def gathered(make, port):
@@ -45,9 +52,12 @@ def check():
     known = {finding.name for finding in findings}
     for role in ("follower", "observer"):
         # What stands still everywhere is told once.
-        findings += [f for f in compare(Figures(java, role), Figures(ours, role), role)
-                     if f.name not in known and f.name not in OF_A_LEARNERS_MASTER + OF_AN_EPOCH]
-    findings += not_reset(Figures(java_reset), Figures(ours_reset), Figures(ours[-len(ours_reset):]))
+        findings += [
+            f
+            for f in compare(Figures(java, role), Figures(ours, role), role)
+            if f.name not in known and f.name not in OF_A_LEARNERS_MASTER + OF_AN_EPOCH
+        ]
+    findings += not_reset(Figures(java_reset), Figures(ours_reset), Figures(ours[-len(ours_reset) :]))
     findings = [finding for finding in findings if finding.name not in OF_THE_MOMENT]
     unexcused = [finding for finding in findings if not excuses.of(finding)]
     for finding in findings:
@@ -59,9 +69,15 @@ def check():
         print("NEEDLESS %-55s %-6s %s" % (name, kind, why))
     total = len(Figures(java).names())
     if unexcused or needless:
-        raise Mismatch("of %d metrics %d differ without an excuse, %d excuses are not needed: %s" % (
-            total, len(unexcused), len(needless),
-            ", ".join([f.name for f in unexcused] + ["excuse " + n for n, _, _ in needless])))
+        raise Mismatch(
+            "of %d metrics %d differ without an excuse, %d excuses are not needed: %s"
+            % (
+                total,
+                len(unexcused),
+                len(needless),
+                ", ".join([f.name for f in unexcused] + ["excuse " + n for n, _, _ in needless]),
+            )
+        )
     return "%d metrics move as in Java, %d of them excused" % (total, len(findings))
 
 

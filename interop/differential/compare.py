@@ -1,5 +1,9 @@
 """Where two sequences of decoded frames differ."""
-from protocol import ERRORS, EVENTS, Acl, Stat
+
+from typing import Any
+
+from harness.jute import Stat
+from harness.protocol import ERRORS, EVENTS, Acl
 
 
 def first_difference(a, b):
@@ -23,9 +27,9 @@ def _field(one, two):
 def _kind(item):
     if item is None:
         return "nothing"
-    fields = dict(item)
+    fields: dict[str, Any] = dict(item)
     if fields["kind"] == "event":
-        return "event %s" % EVENTS.get(fields.get("type"), fields.get("type"))
+        return "event %s" % EVENTS.get(fields.get("type", 0), fields.get("type"))
     return str(fields["kind"])
 
 
@@ -78,9 +82,14 @@ def _show_value(value):
     if isinstance(value, Acl):
         return "%d:%s:%s" % value
     if isinstance(value, tuple) and value and isinstance(value[0], tuple) and not isinstance(value[0], Acl):
-        return "[" + "; ".join(
-            " ".join("%s=%s" % (n, _show_value(v)) for n, v in part) if _is_pairs(part) else repr(part)
-            for part in value) + "]"
+        return (
+            "["
+            + "; ".join(
+                " ".join("%s=%s" % (n, _show_value(v)) for n, v in part) if _is_pairs(part) else repr(part)
+                for part in value
+            )
+            + "]"
+        )
     text = repr(value)
     return text if len(text) <= 300 else "%s... (%d characters)" % (text[:300], len(text))
 

@@ -1,4 +1,5 @@
 """One TCP connection that carries length-prefixed frames."""
+
 import socket
 import struct
 
@@ -33,7 +34,7 @@ class Connection:
                 length = _LENGTH.unpack_from(self.pending, self.start)[0]
                 if have >= 4 + length:
                     begin = self.start + 4
-                    payload = bytes(self.pending[begin:begin + length])
+                    payload = bytes(self.pending[begin : begin + length])
                     self.start = begin + length
                     if self.start == len(self.pending):
                         self.pending = bytearray()
@@ -47,7 +48,7 @@ class Connection:
             return False
         try:
             received = self.sock.recv(262144)
-        except socket.timeout:
+        except TimeoutError:
             raise Silent("no frame and no close within %.0f s" % PATIENCE) from None
         except OSError:
             received = b""  # a reset is an end like any other
@@ -61,7 +62,7 @@ class Connection:
         """All bytes up to the server's close, for the answers of four letter words."""
         while self._fill():
             pass
-        rest = bytes(self.pending[self.start:])
+        rest = bytes(self.pending[self.start :])
         self.start = len(self.pending)
         return rest
 

@@ -1,12 +1,13 @@
 """Counts requests and error codes, so that a reader sees what was tested."""
+
 from collections import Counter
 
-from protocol import ERRORS, EVENTS, OPS
+from harness.protocol import ERRORS, EVENTS, OPS
 
 
 class Coverage:
     def __init__(self):
-        self.codes = Counter()       # (op, error code)
+        self.codes = Counter()  # (op, error code)
         self.events = Counter()
         self.situations = Counter()
 
@@ -43,8 +44,7 @@ class Coverage:
         codes = sorted({code for _, code in self.codes}, key=lambda c: -c)
         names = sorted({name for name, _ in self.codes}, key=lambda n: (":" in n, n))
         width = max(len(n) for n in names) if names else 10
-        lines = ["Replies by opcode and error code",
-                 " " * width + "".join("%8d" % code for code in codes)]
+        lines = ["Replies by opcode and error code", " " * width + "".join("%8d" % code for code in codes)]
         for name in names:
             cells = "".join("%8s" % (self.codes[name, code] or ".") for code in codes)
             lines.append(name.ljust(width) + cells)

@@ -1,7 +1,8 @@
 """Reads a whole tree over the wire, for the comparison at the end."""
-import protocol
-from model import parent_of
-from protocol import OPS, int32
+
+from differential.model import parent_of
+from harness import protocol
+from harness.protocol import OPS, int32
 
 BATCH = 60
 
@@ -25,7 +26,7 @@ def dump(side, connection):
     while level:
         found = []
         for begin in range(0, len(level), BATCH):
-            batch = level[begin:begin + BATCH]
+            batch = level[begin : begin + BATCH]
             asks = []
             for path in batch:
                 asks.append((OPS["getData"], protocol.path_watch(path, False)))
@@ -33,12 +34,18 @@ def dump(side, connection):
                 asks.append((OPS["getChildren2"], protocol.path_watch(path, False)))
             replies = _ask(connection, asks)
             for at, path in enumerate(batch):
-                data, acl, children = replies[3 * at:3 * at + 3]
+                data, acl, children = replies[3 * at : 3 * at + 3]
                 if any(reply.get("err") for reply in (data, acl, children)):
                     tree[path] = (("error", tuple(r.get("err") for r in (data, acl, children))),)
                     continue
-                tree[path] = side.fields((("data", data["data"]), ("acl", acl["acl"]), ("stat", data["stat"]),
-                                          ("children", children["children"])))
+                tree[path] = side.fields(
+                    (
+                        ("data", data["data"]),
+                        ("acl", acl["acl"]),
+                        ("stat", data["stat"]),
+                        ("children", children["children"]),
+                    )
+                )
                 found += [(path if path != "/" else "") + "/" + child for child in children["children"]]
         level = found
     return tree

@@ -1,14 +1,15 @@
 """Chooses the next step. Everything comes from the seed and from what server A has answered so far."""
+
 import random
 from collections import deque
 
-import material
-import protocol
-from model import parent_of
-from multis import Multis
-from malformed import Malformed
-from quota_area import QuotaArea, in_area, is_admin_node
-from request import Request
+from differential import material
+from differential.malformed import Malformed
+from differential.model import parent_of
+from differential.multis import Multis
+from differential.quota_area import QuotaArea, in_area, is_admin_node
+from differential.request import Request
+from harness import protocol
 
 TREE_SIZE = 220
 TTLS = (3600000, 86400000, 1 << 36, 1099511627775)
@@ -21,19 +22,43 @@ class Generator:
         self.tree = tree
         self.slots = slots
         self.skip = skip
-        self.recent = deque(maxlen=24)   # paths of this and of earlier bursts, alive or not
-        self.newest = lambda: 0          # newest common zxid; set by the runner
-        self.postponed = deque()         # (slot, request) that must have a burst of its own, or open one
+        self.recent = deque(maxlen=24)  # paths of this and of earlier bursts, alive or not
+        self.newest = lambda: 0  # newest common zxid; set by the runner
+        self.postponed = deque()  # (slot, request) that must have a burst of its own, or open one
         self.root_lock = None
         multis, malformed, quota = Multis(self), Malformed(self), QuotaArea(self)
         self.mix = [
-            (13, self.create), (7, self.create2), (2.5, self.create_container), (3.5, self.create_ttl),
-            (12, self.delete), (8, self.exists), (8, self.get_data), (10, self.set_data), (5, self.get_children),
-            (5, self.get_children2), (2, self.count_all), (2.5, self.get_ephemerals), (4, self.get_acl),
-            (4.5, self.set_acl), (2, self.sync), (9, multis.write), (3, multis.read), (3, self.set_watches),
-            (3, self.set_watches2), (5, self.add_watch), (4, self.check_watches), (4, self.remove_watches),
-            (1.5, self.who_am_i), (1.5, self.ping), (0.4, self.reconfig), (1.2, self.auth), (0.5, self.repair),
-            (0.02, self.big), (0.25, self.close_session), (0.3, self.lone_check), (0.3, self.unknown_opcode),
+            (13, self.create),
+            (7, self.create2),
+            (2.5, self.create_container),
+            (3.5, self.create_ttl),
+            (12, self.delete),
+            (8, self.exists),
+            (8, self.get_data),
+            (10, self.set_data),
+            (5, self.get_children),
+            (5, self.get_children2),
+            (2, self.count_all),
+            (2.5, self.get_ephemerals),
+            (4, self.get_acl),
+            (4.5, self.set_acl),
+            (2, self.sync),
+            (9, multis.write),
+            (3, multis.read),
+            (3, self.set_watches),
+            (3, self.set_watches2),
+            (5, self.add_watch),
+            (4, self.check_watches),
+            (4, self.remove_watches),
+            (1.5, self.who_am_i),
+            (1.5, self.ping),
+            (0.4, self.reconfig),
+            (1.2, self.auth),
+            (0.5, self.repair),
+            (0.02, self.big),
+            (0.25, self.close_session),
+            (0.3, self.lone_check),
+            (0.3, self.unknown_opcode),
         ]
         if "malformed" not in skip:
             self.mix += [(3, malformed.body), (0.3, malformed.frame)]
@@ -142,7 +167,7 @@ class Generator:
         while is_admin_node(path):
             path = self.fresh()
         roll = self.rng.random()
-        tags = ()
+        tags: tuple[str, ...] = ()
         if roll < 0.05:
             path = self.odd()
         elif flags in (2, 3, 6) and roll < 0.35:
@@ -153,8 +178,14 @@ class Generator:
             tags = ("create under /zookeeper",)
         acl, is_open = material.acl(self.rng)
         self.remember(path)
-        return {"path": path, "data": material.data(self.rng), "acl": acl, "flags": flags, "acl_open": is_open,
-                "tags": tags}
+        return {
+            "path": path,
+            "data": material.data(self.rng),
+            "acl": acl,
+            "flags": flags,
+            "acl_open": is_open,
+            "tags": tags,
+        }
 
     def plain_flags(self):
         """Flag 4 is not sent with create and create2: see README, "left out"."""
@@ -206,10 +237,13 @@ class Generator:
         path = self.leaf()
         while is_admin_node(path) or in_area(path):
             path = self.leaf()
-        empty = len(protocol.set_data(path, b"", -1)) + 8
+        empty = len(protocol.set_body(path, b"", -1)) + 8
         data = bytes(1048575 - empty)
-        return Request("setData", protocol.set_data(path, data, -1),
-                       {"path": path, "data": "(%d bytes)" % len(data), "version": -1, "tags": ("longest frame",)})
+        return Request(
+            "setData",
+            protocol.set_body(path, data, -1),
+            {"path": path, "data": "(%d bytes)" % len(data), "version": -1, "tags": ("longest frame",)},
+        )
 
     def data_target(self, pick=None):
         """A path for setData; never a quota node, whose text must stay readable: see README, "left out"."""
@@ -221,8 +255,9 @@ class Generator:
     def set_data(self, slot):
         path = self.remember(self.data_target())
         data, version = material.data(self.rng), self.version(path)
-        return Request("setData", protocol.set_data(path, data, version),
-                       {"path": path, "data": data, "version": version})
+        return Request(
+            "setData", protocol.set_body(path, data, version), {"path": path, "data": data, "version": version}
+        )
 
     def set_acl(self, slot):
         path = self.target()
@@ -230,15 +265,21 @@ class Generator:
         if path == "/" and acl:
             return self.lock_root(slot)
         version = self.version(path, "aversion")
-        return Request("setACL", protocol.set_acl(path, acl, version),
-                       {"path": path, "acl": acl, "version": version, "acl_open": is_open})
+        return Request(
+            "setACL",
+            protocol.set_acl(path, acl, version),
+            {"path": path, "acl": acl, "version": version, "acl_open": is_open},
+        )
 
     def lock_root(self, slot):
         """Takes one permission from the root for a while; `repair` restores it."""
         acl = (protocol.Acl(31 & ~self.rng.choice((1, 2, 4, 8)), "world", "anyone"),)
         self.tree.locked["/"] = True
-        return Request("setACL", protocol.set_acl("/", acl, -1),
-                       {"path": "/", "acl": acl, "version": -1, "acl_open": False, "tags": ("setACL /",)})
+        return Request(
+            "setACL",
+            protocol.set_acl("/", acl, -1),
+            {"path": "/", "acl": acl, "version": -1, "acl_open": False, "tags": ("setACL /",)},
+        )
 
     def repair(self, slot):
         """Restores the ACL of a locked node, root first. Always works on the super session only."""
@@ -253,8 +294,9 @@ class Generator:
     def reconfig(self, slot):
         joining = self.rng.choice((None, "", "server.1=127.0.0.1:1:2;3", "nonsense"))
         config = self.rng.choice((-1, 0, 5))
-        return Request("reconfig", protocol.reconfig(joining, None, None, config),
-                       {"joining": joining, "config": config})
+        return Request(
+            "reconfig", protocol.reconfig(joining, None, None, config), {"joining": joining, "config": config}
+        )
 
     def close_session(self, slot):
         return Request("closeSession", b"", ends=True)
@@ -294,7 +336,7 @@ class Generator:
             prefix = self.rng.choice((None, "", " ", "/", " / ", "\t"))
         elif roll < 0.9:
             path = self.existing()
-            prefix = path[:self.rng.randrange(1, len(path) + 1)] if path else path
+            prefix = path[: self.rng.randrange(1, len(path) + 1)] if path else path
         else:
             prefix = self.odd()
         return Request("getEphemerals", protocol.ustring(prefix), {"prefix": prefix})
@@ -302,7 +344,10 @@ class Generator:
     def get_acl(self, slot):
         pick = None
         if self.tree.locked and self.rng.random() < 0.4:
-            pick = lambda: self.rng.choice(list(self.tree.locked))
+
+            def pick():
+                return self.rng.choice(list(self.tree.locked))
+
         path = self.target(pick)
         return Request("getACL", protocol.ustring(path), {"path": path})
 
@@ -324,14 +369,24 @@ class Generator:
 
     def _relative_zxid(self):
         newest = self.newest()
-        return self.rng.choice((0, -1, newest, newest, max(0, newest - self.rng.randrange(1, 60)),
-                                max(0, newest - self.rng.randrange(1, 600)), newest + 1000, (1 << 63) - 1))
+        return self.rng.choice(
+            (
+                0,
+                -1,
+                newest,
+                newest,
+                max(0, newest - self.rng.randrange(1, 60)),
+                max(0, newest - self.rng.randrange(1, 600)),
+                newest + 1000,
+                (1 << 63) - 1,
+            )
+        )
 
     def _set_watches(self, slot, name, kinds):
         lists, common = tuple(self._watch_paths() for _ in kinds), self._relative_zxid()
         if not slot.is_super:
-            # Java before 3.9.6 tells of changes that the client may not read: so nothing has changed meanwhile, and what
-            # is not there is looked for in vain.
+            # Java before 3.9.6 sends events of znodes that the client may not read. So the request says that the
+            # client has seen all changes, and names no znode of the list that waits for a creation.
             lists, common = (lists[0], (), *lists[2:]), (1 << 63) - 1
         for paths, kind in zip(lists, kinds):
             slot.watches.extend((path, kind) for path in paths)
@@ -390,10 +445,21 @@ class Generator:
             tokens = (b"", b"x") if "nulls" in self.skip else (b"", b"x", None)
             token = self.rng.choice(tokens)
             return Request("sasl", protocol.buffer(token), {"token": token}, first=True, alone=token is None)
-        scheme, data = self.rng.choice((
-            ("world", b"anyone"), ("auth", b""), ("nope", b"x"), ("super", b"super:admin"), ("sasl", b"x"),
-            ("x509", b"CN=a"), ("digest", None), (None, b"x"), ("", b""), ("Digest", b"a:b"), ("ensemble", b"a"),
-        ))
+        scheme, data = self.rng.choice(
+            (
+                ("world", b"anyone"),
+                ("auth", b""),
+                ("nope", b"x"),
+                ("super", b"super:admin"),
+                ("sasl", b"x"),
+                ("x509", b"CN=a"),
+                ("digest", None),
+                (None, b"x"),
+                ("", b""),
+                ("Digest", b"a:b"),
+                ("ensemble", b"a"),
+            )
+        )
         return self._auth(scheme, data, good=False)
 
     def become_super(self, slot):
@@ -403,8 +469,9 @@ class Generator:
     def _auth(self, scheme, data, good):
         xid = -4 if self.rng.random() < 0.7 else 0
         body = protocol.auth(scheme, data, self.rng.choice((0, 0, 0, 5, -1)))
-        return Request("auth", body, {"scheme": scheme, "data": data}, xid=xid, first=good, alone=not good,
-                       ends=not good)
+        return Request(
+            "auth", body, {"scheme": scheme, "data": data}, xid=xid, first=good, alone=not good, ends=not good
+        )
 
     def lone_check(self, slot):
         path = self.existing()

@@ -1,13 +1,15 @@
 """Drives both servers with the same requests, one step at a time, and compares what comes back."""
+
 import random
 import time
 from collections import Counter
+from typing import Any
 
-import protocol
-from compare import first_difference, show
-from connection import Connection, Silent
-from model import Slot, Tree
-from request import Request
+from differential.compare import first_difference, show
+from differential.connection import Connection, Silent
+from differential.model import Slot, Tree
+from differential.request import Request
+from harness import protocol
 
 CLOSED = (("kind", "closed"),)
 SILENT = (("kind", "silent"),)
@@ -30,13 +32,13 @@ class Lockstep:
         self.keep_going = keep_going
         self.plant = plant
         self.spread = spread
-        self.found = Counter()     # signature of a difference -> how often
+        self.found = Counter()  # signature of a difference -> how often
         self.examples = {}
         self.slots = [Slot(i, source) for i, source in enumerate(SOURCES)]
         self.tree = Tree()
         self.sessions_made = 0
-        self.sent = 0              # requests of the stream, fences not counted
-        self.close_zxids = set()   # common zxids of closeSession transactions
+        self.sent = 0  # requests of the stream, fences not counted
+        self.close_zxids = set()  # common zxids of closeSession transactions
         self.xids = random.Random(seed ^ 0x5EED)
 
     # ---- bursts
@@ -72,7 +74,9 @@ class Lockstep:
             slot.end_session()
         elif ended:
             slot.detach()
-        if self.spread or any(request.ends or request.op in protocol.WRITES and reply["err"] == 0 for request, reply in replies):
+        if self.spread or any(
+            request.ends or request.op in protocol.WRITES and reply["err"] == 0 for request, reply in replies
+        ):
             self.fence(slot)
         return [reply for _, reply in replies]
 
@@ -87,7 +91,7 @@ class Lockstep:
         """Frames up to the last expected reply, or to the close: [(frame, request or None for an event)]."""
         waiting = [request for request in requests if not request.silent]
         waiting.reverse()
-        got = []
+        got: list[tuple[Any, Any]] = []
         try:
             while waiting or ends:
                 data = connection.frame()
@@ -173,8 +177,11 @@ class Lockstep:
                 connection.send(ping[0].frame(side))
         for slot in attached:
             received = [self._until_level(*both, ping) for both in zip(self.sides, slot.connections)]
-            if received[0] == received[1] and self.sides[0].left_out == self.sides[1].left_out \
-                    and len(received[0]) == 1:
+            if (
+                received[0] == received[1]
+                and self.sides[0].left_out == self.sides[1].left_out
+                and len(received[0]) == 1
+            ):
                 continue
             if self.plant:
                 received[1] = self.plant.alter(self.sent, received[1], ping)
@@ -218,8 +225,12 @@ class Lockstep:
             items.append(self._first_answer(side, connection))
         what = "connect timeout/id/password as in %s" % bodies[0].hex()
         slot.history.append((self.sent, what))
-        self.check([side.connected(i) for side, i in zip(self.sides, items)][:1],
-                   [self.sides[1].connected(items[1])], slot, [what])
+        self.check(
+            [side.connected(i) for side, i in zip(self.sides, items)][:1],
+            [self.sides[1].connected(items[1])],
+            slot,
+            [what],
+        )
         first = dict(items[0])
         if first["kind"] != "connected" or not first.get("sessionId"):
             self._expect_close(slot, connections, what, answered=first["kind"] == "connected")
@@ -239,9 +250,17 @@ class Lockstep:
         except OSError as problem:
             raise Different(
                 "SERVER GONE  seed %d, request %d: %s no longer takes connections (%s)\n  its last words:\n%s\n"
-                "  last requests of client %d:\n%s" % (
-                    self.seed, self.sent, side.name, problem, side.server.last_words(), slot.index,
-                    "\n".join("    #%d %s" % line for line in slot.history))) from None
+                "  last requests of client %d:\n%s"
+                % (
+                    self.seed,
+                    self.sent,
+                    side.name,
+                    problem,
+                    side.server.last_words(),
+                    slot.index,
+                    "\n".join("    #%d %s" % line for line in slot.history),
+                )
+            ) from None
 
     def _first_answer(self, side, connection):
         try:
@@ -269,8 +288,12 @@ class Lockstep:
         slot.number = self.sessions_made
         self.sessions_made += 1
         makers = [side.meet(session, slot.number) for side, session in zip(self.sides, slot.ids)]
-        self.check([(("kind", "session"), ("madeBy", makers[0]))],
-                   [(("kind", "session"), ("madeBy", makers[1]))], slot, ["new session"])
+        self.check(
+            [(("kind", "session"), ("madeBy", makers[0]))],
+            [(("kind", "session"), ("madeBy", makers[1]))],
+            slot,
+            ["new session"],
+        )
         self.coverage.situation("new session")
         self._after_connect(slot, follow)
         return answer
@@ -281,8 +304,13 @@ class Lockstep:
         last_zxid: a common zxid, or a function of a Side."""
         old = slot.connections if slot.attached else None
         bodies = [
-            protocol.connect(timeout, session_id=session, password=protocol.password_of(session),
-                             last_zxid=last_zxid(side) if callable(last_zxid) else side.own(last_zxid), **options)
+            protocol.connect(
+                timeout,
+                session_id=session,
+                password=protocol.password_of(session),
+                last_zxid=last_zxid(side) if callable(last_zxid) else side.own(last_zxid),
+                **options,
+            )
             for side, session in zip(self.sides, slot.ids)
         ]
         number, ids = slot.number, list(slot.ids)
@@ -295,8 +323,12 @@ class Lockstep:
             slot.ids = ids
             return None
         slot.forget_connection()
-        self.check([(("kind", "session"), ("sameId", slot.ids[0] == ids[0]))],
-                   [(("kind", "session"), ("sameId", slot.ids[1] == ids[1]))], slot, ["re-attach"])
+        self.check(
+            [(("kind", "session"), ("sameId", slot.ids[0] == ids[0]))],
+            [(("kind", "session"), ("sameId", slot.ids[1] == ids[1]))],
+            slot,
+            ["re-attach"],
+        )
         self._after_connect(slot, follow)
         return answer
 
@@ -321,8 +353,10 @@ class Lockstep:
         """Both servers have refused a session that should be alive: after an earlier difference, or after a pause of
         this machine that was longer than the shortest session timeout."""
         if not self.keep_going:
-            raise Different("SESSION LOST  seed %d, request %d: both servers refuse to resume session %s; did it expire?"
-                            % (self.seed, self.sent, slot.number))
+            raise Different(
+                "SESSION LOST  seed %d, request %d: both servers refuse to resume session %s; did it expire?"
+                % (self.seed, self.sent, slot.number)
+            )
         slot.end_session()
 
     # ---- comparing
@@ -344,7 +378,8 @@ class Lockstep:
         item = a[index] if index < len(a) else b[index]
         what = "event" if item[0] == ("kind", "event") else getattr(request, "name", str(request)[:20])
         if field.endswith("zxid") and isinstance(one, int) and isinstance(two, int):
-            one, two = "a zxid", "-1" if two == -1 else "%+d" % (two - one)
+            distance = two - one
+            one, two = "a zxid", "-1" if two == -1 else "%+d" % distance
         signature = "%-20s %-28s A: %-34s B: %s" % (what, field, _brief(one), _brief(two))
         self.found[signature] += 1
         if signature not in self.examples:

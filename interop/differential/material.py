@@ -1,8 +1,9 @@
 """Random parts of requests: names, odd paths, data, ACL lists and users."""
+
 import base64
 import hashlib
 
-from protocol import Acl
+from harness.protocol import Acl
 
 ALL = 31
 OPEN = (Acl(ALL, "world", "anyone"),)
@@ -16,22 +17,108 @@ def digest_id(user):
     return "%s:%s" % (user.decode().split(":", 1)[0], base64.b64encode(hashlib.sha1(user).digest()).decode())
 
 
-NAMES = ("a", "b", "c", "d", "e", "node", "n0", "\u00e9", "\u65e5\u672c", "a b", "..x", "x.", "A", "-", "a\u00a0b",
-         "queue-", "\ufeffbom", "lock")
+NAMES = (
+    "a",
+    "b",
+    "c",
+    "d",
+    "e",
+    "node",
+    "n0",
+    "\u00e9",
+    "\u65e5\u672c",
+    "a b",
+    "..x",
+    "x.",
+    "A",
+    "-",
+    "a\u00a0b",
+    "queue-",
+    "\ufeffbom",
+    "lock",
+)
 
 # Every rule of path validation, and what each operation makes of a path it does not validate.
 ODD_PATHS = (
-    "", "a", "nope/x", "/", "//", "///", "/a/", "/a//b", "//a", "/.", "/..", "/a/.", "/a/..", "/./x", "/../x",
-    "/a/./b", "/a/../b", "/a\0b", "/\0", "\0", "/\x01", "/a\x1fb", "/\x7f", "/\x80", "/\x9f", "/\u00a0",
-    "/\ud7ff", "/\ue000", "/\uf8ff", "/\uf900", "/\uffef", "/\ufff0", "/\uffff", "/\U0001f600", "/a/\U00010000b",
-    b"/\xff", b"/a\xc3", "/zookeeper", "/zookeeper/", "/zookeeper/quota", "/zookeeper/config", "/zookeeper/nope",
-    "/zookeeper/config/x", "/missing/x", "/missing/x/", "/...", "/a/...", " ", "/ ", "/a/ ",
+    "",
+    "a",
+    "nope/x",
+    "/",
+    "//",
+    "///",
+    "/a/",
+    "/a//b",
+    "//a",
+    "/.",
+    "/..",
+    "/a/.",
+    "/a/..",
+    "/./x",
+    "/../x",
+    "/a/./b",
+    "/a/../b",
+    "/a\0b",
+    "/\0",
+    "\0",
+    "/\x01",
+    "/a\x1fb",
+    "/\x7f",
+    "/\x80",
+    "/\x9f",
+    "/\u00a0",
+    "/\ud7ff",
+    "/\ue000",
+    "/\uf8ff",
+    "/\uf900",
+    "/\uffef",
+    "/\ufff0",
+    "/\uffff",
+    "/\U0001f600",
+    "/a/\U00010000b",
+    b"/\xff",
+    b"/a\xc3",
+    "/zookeeper",
+    "/zookeeper/",
+    "/zookeeper/quota",
+    "/zookeeper/config",
+    "/zookeeper/nope",
+    "/zookeeper/config/x",
+    "/missing/x",
+    "/missing/x/",
+    "/...",
+    "/a/...",
+    " ",
+    "/ ",
+    "/a/ ",
 )
 
-GOOD_IPS = ("127.0.0.1", "127.0.0.0/8", "127.0.0.2", "127.0.0.2/31", "127.0.0.3/32", "10.0.0.0/8", "0.0.0.0/0",
-            "127.0.0.1/0", "::1")
-BAD_IPS = ("127.0.0", "127.0.0.1/33", "127.0.0.1/-1", "127.0.0.1/x", "127.0.0.1/", "/8", "", "localhost",
-           "256.0.0.1", "127.0.0.1/8/9", "1.2.3.4.5", "::1/129", "127.0.0.01", " 127.0.0.1")
+GOOD_IPS = (
+    "127.0.0.1",
+    "127.0.0.0/8",
+    "127.0.0.2",
+    "127.0.0.2/31",
+    "127.0.0.3/32",
+    "10.0.0.0/8",
+    "0.0.0.0/0",
+    "127.0.0.1/0",
+    "::1",
+)
+BAD_IPS = (
+    "127.0.0",
+    "127.0.0.1/33",
+    "127.0.0.1/-1",
+    "127.0.0.1/x",
+    "127.0.0.1/",
+    "/8",
+    "",
+    "localhost",
+    "256.0.0.1",
+    "127.0.0.1/8/9",
+    "1.2.3.4.5",
+    "::1/129",
+    "127.0.0.01",
+    " 127.0.0.1",
+)
 GOOD_DIGEST_IDS = ("a:b", "a:b:", ":b", "a:b::", " : ", "a:b=c/d", "a:\u00e9")
 BAD_DIGEST_IDS = ("", "a", "a:", "a:b:c", ":", "::", "::b")
 
@@ -80,15 +167,27 @@ def good_acl(rng):
 
 
 def bad_acl(rng):
-    return rng.choice((
-        None, (), (Acl(ALL, "world", "someone"),), (Acl(ALL, "world", ""),), (Acl(ALL, "nope", "anyone"),),
-        (Acl(ALL, "", ""),), (Acl(ALL, None, "anyone"),), (Acl(ALL, None, None),), (Acl(ALL, "super", ""),),
-        (Acl(ALL, "World", "anyone"),), (Acl(ALL, "x509", "CN=a"),), (Acl(ALL, "sasl", "a"),),
-        (Acl(ALL, "digest", rng.choice(BAD_DIGEST_IDS)),), (Acl(ALL, "ip", rng.choice(BAD_IPS)),),
-        OPEN + (Acl(ALL, "digest", rng.choice(BAD_DIGEST_IDS)),),
-        OPEN + (Acl(ALL, "ip", rng.choice(BAD_IPS)),),
-        OPEN + (Acl(ALL, "nope", ""),),
-    ))
+    return rng.choice(
+        (
+            None,
+            (),
+            (Acl(ALL, "world", "someone"),),
+            (Acl(ALL, "world", ""),),
+            (Acl(ALL, "nope", "anyone"),),
+            (Acl(ALL, "", ""),),
+            (Acl(ALL, None, "anyone"),),
+            (Acl(ALL, None, None),),
+            (Acl(ALL, "super", ""),),
+            (Acl(ALL, "World", "anyone"),),
+            (Acl(ALL, "x509", "CN=a"),),
+            (Acl(ALL, "sasl", "a"),),
+            (Acl(ALL, "digest", rng.choice(BAD_DIGEST_IDS)),),
+            (Acl(ALL, "ip", rng.choice(BAD_IPS)),),
+            OPEN + (Acl(ALL, "digest", rng.choice(BAD_DIGEST_IDS)),),
+            OPEN + (Acl(ALL, "ip", rng.choice(BAD_IPS)),),
+            OPEN + (Acl(ALL, "nope", ""),),
+        )
+    )
 
 
 def acl(rng):

@@ -1,5 +1,7 @@
-"""The generator's picture of the tree and of the sessions, kept up from the replies of server A."""
+"""The tree and the sessions as the generator knows them, from the replies of server A."""
+
 from collections import deque
+from typing import Any
 
 EPHEMERAL, CONTAINER, TTL, PERSISTENT = "ephemeral", "container", "ttl", "persistent"
 _KINDS = {0: PERSISTENT, 1: EPHEMERAL, 2: PERSISTENT, 3: EPHEMERAL, 4: CONTAINER, 5: TTL, 6: TTL}
@@ -7,7 +9,7 @@ CREATES = frozenset(("create", "create2", "createContainer", "createTTL"))
 
 
 def parent_of(path):
-    return path[:path.rfind("/")] or "/"
+    return path[: path.rfind("/")] or "/"
 
 
 class Node:
@@ -110,9 +112,9 @@ class Slot:
     def __init__(self, index, source):
         self.index = index
         self.source = source
-        self.number = None       # of the session, counted over the run
+        self.number = None  # of the session, counted over the run
         self.ids = [None, None]  # session id on A and on B
-        self.connections = [None, None]
+        self.connections: list[Any] = [None, None]
         self.history = deque(maxlen=10)
         self.forget_connection()
 

@@ -1,9 +1,10 @@
 """multi and multiRead."""
-import material
-import protocol
-from protocol import OPS, multi_header
-from quota_area import in_area
-from request import Request
+
+from differential import material
+from differential.quota_area import in_area
+from differential.request import Request
+from harness import protocol
+from harness.protocol import OPS, multi_header
 
 
 class Multis:
@@ -25,7 +26,7 @@ class Multis:
 
     def _request(self, ops, tags=()):
         fields = {"ops": tuple((name, f) for name, f, _ in ops), "tags": tags}
-        body = protocol.multi([(OPS[name], b) for name, _, b in ops])
+        body = protocol.multi_body([(OPS[name], b) for name, _, b in ops])
         alone = any(in_area(f.get("path")) for _, f, _ in ops)
         return Request("multi", body, fields, alone=alone)
 
@@ -77,14 +78,17 @@ class Multis:
     def _create_ttl(self, fields):
         ttls = (3600000, 86400000, 1099511627775) if self.rng.random() < 0.9 else (0, -1, 1099511627776)
         fields["ttl"] = self.rng.choice(ttls)
-        return "createTTL", fields, protocol.create_ttl(
-            fields["path"], fields["data"], fields["acl"], fields["flags"], fields["ttl"])
+        return (
+            "createTTL",
+            fields,
+            protocol.create_ttl(fields["path"], fields["data"], fields["acl"], fields["flags"], fields["ttl"]),
+        )
 
     def _delete(self, path, version):
         return "delete", {"path": path, "version": version}, protocol.path_version(path, version)
 
     def _set(self, path, data, version):
-        return "setData", {"path": path, "data": data, "version": version}, protocol.set_data(path, data, version)
+        return "setData", {"path": path, "data": data, "version": version}, protocol.set_body(path, data, version)
 
     def _check(self, path, version):
         return "check", {"path": path, "version": version}, protocol.path_version(path, version)
@@ -99,8 +103,13 @@ class Multis:
             [self._create(base, flags), self._set(base, b"x", 0), self._set(base, None, 1), self._check(base, 2)],
             [self._create(base, flags), self._create(child, 0), self._delete(child, 0), self._delete(base, -1)],
             [self._create(base, 0), self._create(child, 1), self._delete(base, -1)],
-            [self._create(base, 0), self._create(base + "/s", 2), self._create(base + "/s", 3),
-             self._create(base + "/", 2), self._check(base, 0)],
+            [
+                self._create(base, 0),
+                self._create(base + "/s", 2),
+                self._create(base + "/s", 3),
+                self._create(base + "/", 2),
+                self._check(base, 0),
+            ],
             [self._delete(base, -1), self._create(base, 0), self._check(base, 0)],
             [self._create(base, 1), self._create(child, 0)],
             [self._create(base, 0), self._delete(base, -1), self._create(base, 2), self._create(base, 0)],
@@ -115,25 +124,25 @@ class Multis:
         rng = self.rng
         good = self._create("/multi-broken", 0)
         path = self.g.existing()
-        cut = protocol.multi([(1, good[2]), (2, protocol.path_version(path, -1))])
+        cut = protocol.multi_body([(1, good[2]), (2, protocol.path_version(path, -1))])
         bad_flag = protocol.create(path + "/f", b"", material.OPEN, rng.choice((7, -1, 100)))
         ttl_flag = protocol.create(path + "/f", b"", material.OPEN, rng.choice((5, 6)))
         read = protocol.path_watch(path, False)
         shapes = [
             ("no terminator", multi_header(1, False, -1) + good[2]),
-            ("cut", cut[:rng.randrange(0, len(cut) - 9)]),
-            ("bad flag", protocol.multi([(1, good[2]), (rng.choice((1, 15)), bad_flag)])),
-            ("TTL flag on a plain create", protocol.multi([(rng.choice((1, 15, 19)), ttl_flag)])),
-            ("writes and reads mixed", protocol.multi([(1, good[2]), (4, read)])),
-            ("reads only", protocol.multi([(rng.choice((4, 8)), read)])),
-            ("unknown op", protocol.multi([(rng.choice((3, 7, 9, 14, 0, -1, 20)), read)])),
+            ("cut", cut[: rng.randrange(0, len(cut) - 9)]),
+            ("bad flag", protocol.multi_body([(1, good[2]), (rng.choice((1, 15)), bad_flag)])),
+            ("TTL flag on a plain create", protocol.multi_body([(rng.choice((1, 15, 19)), ttl_flag)])),
+            ("writes and reads mixed", protocol.multi_body([(1, good[2]), (4, read)])),
+            ("reads only", protocol.multi_body([(rng.choice((4, 8)), read)])),
+            ("unknown op", protocol.multi_body([(rng.choice((3, 7, 9, 14, 0, -1, 20)), read)])),
             ("done in the first header", multi_header(rng.choice((1, 5, -1)), True, 7) + b"left over"),
             ("done is 2", b"\xff\xff\xff\xff\x02\0\0\0\0"),
-            ("bytes after the terminator", protocol.multi([(13, protocol.path_version("/", -1))]) + b"more"),
+            ("bytes after the terminator", protocol.multi_body([(13, protocol.path_version("/", -1))]) + b"more"),
             ("empty", b""),
         ]
         if "nulls" not in self.g.skip:
-            shapes.append(("null ACL", protocol.multi([(1, protocol.create("/n", b"", None, 0))])))
+            shapes.append(("null ACL", protocol.multi_body([(1, protocol.create("/n", b"", None, 0))])))
         shape, body = rng.choice(shapes)
         return Request("multi", body, {"shape": shape, "tags": ("multi: " + shape,)}, alone=True)
 
@@ -147,18 +156,20 @@ class Multis:
             op = self.rng.choice((4, 8))
             ops.append((op, protocol.path_watch(path, self.rng.random() < 0.3)))
             shown.append((protocol.name_of(op), path))
-        return Request("multiRead", protocol.multi(ops), {"reads": tuple(shown)})
+        return Request("multiRead", protocol.multi_body(ops), {"reads": tuple(shown)})
 
     def _broken_read(self):
         path = self.g.existing()
         read = protocol.path_watch(path, False)
-        write = protocol.set_data(path, b"never", -1)
-        shape, body = self.rng.choice((
-            ("writes only", protocol.multi([(5, write)])),
-            ("mixed", protocol.multi([(4, read), (5, write)])),
-            ("no terminator", multi_header(4, False, -1) + read),
-            ("exists", protocol.multi([(3, read)])),
-            ("empty", b""),
-            ("check", protocol.multi([(13, protocol.path_version(path, -1))])),
-        ))
+        write = protocol.set_body(path, b"never", -1)
+        shape, body = self.rng.choice(
+            (
+                ("writes only", protocol.multi_body([(5, write)])),
+                ("mixed", protocol.multi_body([(4, read), (5, write)])),
+                ("no terminator", multi_header(4, False, -1) + read),
+                ("exists", protocol.multi_body([(3, read)])),
+                ("empty", b""),
+                ("check", protocol.multi_body([(13, protocol.path_version(path, -1))])),
+            )
+        )
         return Request("multiRead", body, {"shape": shape, "tags": ("multiRead: " + shape,)})

@@ -1,8 +1,9 @@
 """Nodes with quotas. Java checks a quota while it prepares a write, against usage that is only counted when earlier
 writes are applied, so these requests are never sent in one burst with others."""
-import material
-import protocol
-from request import Request
+
+from differential import material
+from differential.request import Request
+from harness import protocol
 
 ROOTS = ("/q0", "/q1", "/q2", "/q0/s", "/q1/s")
 PREFIX = "/zookeeper/quota"
@@ -11,7 +12,7 @@ PREFIX = "/zookeeper/quota"
 def in_area(path):
     if isinstance(path, bytes):
         return False
-    return bool(path) and (path.startswith(("/q0", "/q1", "/q2")) or path.startswith(PREFIX))
+    return bool(path) and (path.startswith(("/q0", "/q1", "/q2", PREFIX)))
 
 
 def is_admin_node(path):
@@ -25,13 +26,14 @@ class QuotaArea:
 
     def request(self, slot):
         root = self.rng.choice(ROOTS)
-        if not (root in self.g.tree):
+        if root not in self.g.tree:
             return self._create(root, 0)
         if self._missing_admin_node(root) and self.rng.random() < 0.5:
             return self._setup(root)
         return self.rng.choices(
             (self._write_inside, self._setup, self._change_limits, self._remove, self._look, self._multi),
-            (50, 6, 12, 5, 20, 12))[0](root)
+            (50, 6, 12, 5, 20, 12),
+        )[0](root)
 
     def _missing_admin_node(self, root):
         return not all(PREFIX + root + leaf in self.g.tree for leaf in ("/zookeeper_limits", "/zookeeper_stats"))
@@ -54,8 +56,16 @@ class QuotaArea:
         return self._look(root)
 
     def _stats(self):
-        return self.rng.choice((b"count=0,bytes=0", b"", b"count=3,bytes=100", b"count=-1,bytes=-1",
-                                b"count=1,bytes=2=;byteHardLimit=5", b"bytes=7,count=1"))
+        return self.rng.choice(
+            (
+                b"count=0,bytes=0",
+                b"",
+                b"count=3,bytes=100",
+                b"count=-1,bytes=-1",
+                b"count=1,bytes=2=;byteHardLimit=5",
+                b"bytes=7,count=1",
+            )
+        )
 
     def _limits(self):
         rng = self.rng
@@ -67,8 +77,17 @@ class QuotaArea:
         if rng.random() < 0.5:
             hard.append("countHardLimit=%d" % rng.choice((-1, 0, 2, 4, 7)))
         if rng.random() < 0.1:
-            text = rng.choice(("", "count=3", "bytes=9", "countHardLimit=3", "byteHardLimit=40,countHardLimit=6",
-                               "other=5,count=2,countHardLimit=3", "count=1,,bytes=4;;countHardLimit=2"))
+            text = rng.choice(
+                (
+                    "",
+                    "count=3",
+                    "bytes=9",
+                    "countHardLimit=3",
+                    "byteHardLimit=40,countHardLimit=6",
+                    "other=5,count=2,countHardLimit=3",
+                    "count=1,,bytes=4;;countHardLimit=2",
+                )
+            )
         return (text + ("=;" + ";".join(hard) if hard and text else "")).encode()
 
     def _inside(self, root):
@@ -84,17 +103,26 @@ class QuotaArea:
         if roll < 0.75:
             data = rng.choice((None, b"", bytes(rng.randrange(1, 30)), bytes(rng.randrange(1, 90))))
             version = rng.choice((-1, -1, -1, 9))
-            return Request("setData", protocol.set_data(path, data, version),
-                           {"path": path, "data": data, "version": version, "tags": ("setData under a quota",)},
-                           alone=True)
+            return Request(
+                "setData",
+                protocol.set_body(path, data, version),
+                {"path": path, "data": data, "version": version, "tags": ("setData under a quota",)},
+                alone=True,
+            )
         return Request("delete", protocol.path_version(path, -1), {"path": path, "version": -1}, alone=True)
 
     def _create(self, path, flags, data=b"12345"):
         name = self.rng.choice(("create", "create2"))
         if path.count("/") > 6 and not path.startswith(PREFIX):
-            path = path[:path.rfind("/")]
-        fields = {"path": path, "data": data, "acl": material.OPEN, "flags": flags, "acl_open": True,
-                  "tags": () if path.startswith(PREFIX) else ("create under a quota",)}
+            path = path[: path.rfind("/")]
+        fields = {
+            "path": path,
+            "data": data,
+            "acl": material.OPEN,
+            "flags": flags,
+            "acl_open": True,
+            "tags": () if path.startswith(PREFIX) else ("create under a quota",),
+        }
         return Request(name, protocol.create(path, data, material.OPEN, flags), fields, alone=True)
 
     def _change_limits(self, root):
@@ -104,8 +132,9 @@ class QuotaArea:
             data = self._stats()
         else:
             data = self._limits()
-        return Request("setData", protocol.set_data(path, data, -1), {"path": path, "data": data, "version": -1},
-                       alone=True)
+        return Request(
+            "setData", protocol.set_body(path, data, -1), {"path": path, "data": data, "version": -1}, alone=True
+        )
 
     def _remove(self, root):
         path = PREFIX + root + self.rng.choice(("/zookeeper_limits", "/zookeeper_stats", ""))
@@ -113,8 +142,11 @@ class QuotaArea:
 
     def _look(self, root):
         path = PREFIX + root + self.rng.choice(("/zookeeper_stats", "/zookeeper_stats", "/zookeeper_limits", ""))
-        return Request("getData", protocol.path_watch(path, self.rng.random() < 0.3),
-                       {"path": path, "tags": ("read of a quota node",)})
+        return Request(
+            "getData",
+            protocol.path_watch(path, self.rng.random() < 0.3),
+            {"path": path, "tags": ("read of a quota node",)},
+        )
 
     def _multi(self, root):
         """Several writes in one transaction: the usage is that from before it for all of them."""
@@ -128,7 +160,8 @@ class QuotaArea:
                 shown.append(("create", fields))
             else:
                 data = bytes(self.rng.randrange(1, 60))
-                ops.append((5, protocol.set_data(path, data, -1)))
+                ops.append((5, protocol.set_body(path, data, -1)))
                 shown.append(("setData", {"path": path, "data": data, "version": -1}))
-        return Request("multi", protocol.multi(ops), {"ops": tuple(shown), "tags": ("multi under a quota",)},
-                       alone=True)
+        return Request(
+            "multi", protocol.multi_body(ops), {"ops": tuple(shown), "tags": ("multi under a quota",)}, alone=True
+        )

@@ -1,6 +1,7 @@
 """One request of the stream."""
-import protocol
-from jute import int32
+
+from harness import protocol
+from harness.jute import int32
 
 
 class Request:
@@ -18,11 +19,11 @@ class Request:
         self.body = body
         self.fields = fields or {}
         self.xid = xid
-        self.raw = raw          # the whole bytes to send, in place of a frame
+        self.raw = raw  # the whole bytes to send, in place of a frame
         self.ends = ends
         self.alone = alone
         self.first = first
-        self.silent = silent    # no reply is expected, only the close
+        self.silent = silent  # no reply is expected, only the close
 
     def frame(self, side):
         if self.raw is not None:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Sends one random stream of requests to two servers and compares their answers field by field. See README.md."""
+
 import argparse
 import os
 import shutil
@@ -8,21 +9,24 @@ import sys
 import tempfile
 import time
 
-import connection
-import protocol
-from coverage import Coverage
-from dump import differences, dump
-from generator import Generator
-from lockstep import Different, Lockstep
-from material import OPEN
-from model import TTL, Slot
-from plant import KINDS, Plant
-from request import Request
-from server import Ensemble, NotServing, Server
-from session_steps import SessionSteps
-from side import Side
+# Documents run this file by its path, so it finds the packages of interop/ by itself.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-MAINTENANCE = 25     # steps between two rounds of the super session
+from differential import connection
+from differential.coverage import Coverage
+from differential.dump import differences, dump
+from differential.generator import Generator
+from differential.lockstep import Different, Lockstep
+from differential.material import OPEN
+from differential.model import TTL, Slot
+from differential.plant import KINDS, Plant
+from differential.request import Request
+from differential.server import Ensemble, NotServing, Server
+from differential.session_steps import SessionSteps
+from differential.side import Side
+from harness import protocol
+
+MAINTENANCE = 25  # steps between two rounds of the super session
 SESSION_STEP = 0.02  # chance that a step is about a connection
 EXAMPLES = 15
 KINDS_SHOWN = 60
@@ -38,7 +42,12 @@ def arguments():
     p.add_argument("--requests", type=int, default=100000)
     p.add_argument("--seed", type=int, default=None, help="default: from the clock")
     p.add_argument("--ensemble", type=int, metavar="N", help="ensembles of N servers; it implies --no-restart")
-    p.add_argument("--port", type=int, default=24200, help="A listens on this port, B on the next; ensembles take three for each server")
+    p.add_argument(
+        "--port",
+        type=int,
+        default=24200,
+        help="A listens on this port, B on the next; ensembles take three for each server",
+    )
     p.add_argument("--skip", default="", help="comma list of: " + ", ".join(SKIPPABLE))
     p.add_argument("--keep-going", action="store_true", help="count all kinds of differences instead of stopping")
     p.add_argument("--no-restart", action="store_true", help="leave out the comparison after a restart")
@@ -51,7 +60,7 @@ def arguments():
     options.skip = tuple(s for s in options.skip.split(",") if s)
     if options.ensemble:
         if options.swap:
-            p.error("--swap is for lone servers")
+            p.error("--swap is for standalone servers")
         options.no_restart = True
         options.skip += NOT_IN_ENSEMBLES
     unknown = [s for s in options.skip if s not in SKIPPABLE]
@@ -63,13 +72,16 @@ def arguments():
 class Run:
     def __init__(self, options, folder):
         self.options = options
-        self.servers = [self._server(at, name, command, os.path.join(folder, name))
-                        for at, (name, command) in enumerate((("A", options.a), ("B", options.b)))]
+        self.servers = [
+            self._server(at, name, command, os.path.join(folder, name))
+            for at, (name, command) in enumerate((("A", options.a), ("B", options.b)))
+        ]
         self.sides = [Side(server.name, server) for server in self.servers]
         self.coverage = Coverage()
         plant = Plant(options.plant, options.requests // 2) if options.plant else None
-        self.lockstep = Lockstep(self.sides, options.seed, self.coverage, options.keep_going, plant,
-                                 spread=bool(options.ensemble))
+        self.lockstep = Lockstep(
+            self.sides, options.seed, self.coverage, options.keep_going, plant, spread=bool(options.ensemble)
+        )
         self.generator = Generator(options.seed, self.lockstep.tree, self.lockstep.slots, options.skip)
         self.generator.newest = lambda: self.sides[0].common(self.sides[0].newest)
         self.steps = SessionSteps(self.lockstep, self.generator)
@@ -129,8 +141,9 @@ class Run:
             self._burst(*self.generator.burst(slot))
             if lockstep.sent - mark >= 20000:
                 mark = lockstep.sent
-                print("  %d requests, %d nodes, %.0f s" % (mark, len(lockstep.tree), time.monotonic() - began),
-                      flush=True)
+                print(
+                    "  %d requests, %d nodes, %.0f s" % (mark, len(lockstep.tree), time.monotonic() - began), flush=True
+                )
 
     def _burst(self, slot, requests):
         if requests[-1].name == "closeSession":
@@ -219,8 +232,10 @@ def main():
     folder = options.folder or tempfile.mkdtemp(prefix="differential-")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
-    print("differential: seed %d, %d requests\n  A: %s\n  B: %s" % (options.seed, options.requests, options.a, options.b),
-          flush=True)
+    print(
+        "differential: seed %d, %d requests\n  A: %s\n  B: %s" % (options.seed, options.requests, options.a, options.b),
+        flush=True,
+    )
     if options.keep_going:
         connection.PATIENCE = 3.0  # a difference often leaves one server silent
     run = Run(options, folder)
@@ -240,7 +255,9 @@ def finish(run, options, report, seconds, folder):
     found = run.lockstep.found
     print(run.coverage.table())
     if found:
-        print("\nDifferences by kind, in the order of their first appearance (later ones may follow from earlier ones):")
+        print(
+            "\nDifferences by kind, in the order of their first appearance (later ones may follow from earlier ones):"
+        )
         for signature, count in list(found.items())[:KINDS_SHOWN]:
             print("  %6d  %s" % (count, signature))
         if len(found) > KINDS_SHOWN:
@@ -256,7 +273,9 @@ def finish(run, options, report, seconds, folder):
         shutil.rmtree(folder, ignore_errors=True)
     elif count:
         print("  the servers' folders and logs: %s" % folder)
-    print("differential: %d requests, %d differences, seed %d, %.0f s" % (run.lockstep.sent, count, options.seed, seconds))
+    print(
+        "differential: %d requests, %d differences, seed %d, %.0f s" % (run.lockstep.sent, count, options.seed, seconds)
+    )
     print("0 passed, 1 failed" if count else "1 passed, 0 failed")
     return 1 if count else 0
 

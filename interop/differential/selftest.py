@@ -1,19 +1,37 @@
 #!/usr/bin/env python3
 """Proves that the differential test can fail: with each kind of planted error it must, and without one it must not."""
+
 import argparse
 import os
 import subprocess
 import sys
 
-from plant import KINDS
+# Documents run this file by its path, so it finds the packages of interop/ by itself.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from differential.plant import KINDS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(options, *more):
-    command = [sys.executable, os.path.join(HERE, "run.py"), "--a", options.server, "--b", options.server,
-               "--requests", str(options.requests), "--seed", str(options.seed), "--port", str(options.port),
-               "--no-restart", *(["--ensemble", options.ensemble] if options.ensemble else []), *more]
+    command = [
+        sys.executable,
+        os.path.join(HERE, "run.py"),
+        "--a",
+        options.server,
+        "--b",
+        options.server,
+        "--requests",
+        str(options.requests),
+        "--seed",
+        str(options.seed),
+        "--port",
+        str(options.port),
+        "--no-restart",
+        *(["--ensemble", options.ensemble] if options.ensemble else []),
+        *more,
+    ]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
     return done.returncode, done.stdout
 

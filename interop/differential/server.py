@@ -1,4 +1,5 @@
 """Starts and stops a server, or an ensemble of them, given as a command prefix; a zoo.cfg's path is appended to it."""
+
 import os
 import shlex
 import signal
@@ -62,8 +63,13 @@ class Server:
         java = "-Dznode.container.checkIntervalMs=%d -Dfile.encoding=UTF-8" % REAPER_INTERVAL
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                self.command + [config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
-                env={"LEVEL": "ERROR", **os.environ, "JAVA_TOOL_OPTIONS": java}, start_new_session=True,
+                self.command + [config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env={"LEVEL": "ERROR", **os.environ, "JAVA_TOOL_OPTIONS": java},
+                start_new_session=True,
             )
         return self
 
@@ -79,8 +85,10 @@ class Server:
             if b"Mode:" in self._srvr():
                 return
             time.sleep(0.05)
-        raise NotServing("server %s (%s) does not serve on port %d; its last words:\n%s"
-                         % (self.name, " ".join(self.command), self.port, self.last_words()))
+        raise NotServing(
+            "server %s (%s) does not serve on port %d; its last words:\n%s"
+            % (self.name, " ".join(self.command), self.port, self.last_words())
+        )
 
     def _srvr(self):
         answer = b""
@@ -119,8 +127,10 @@ class Ensemble:
         self.ports = [range(port + 3 * n, port + 3 * n + 3) for n in range(size)]
         lines = ["server.%d=127.0.0.1:%d:%d\n" % (n, ports[1], ports[2]) for n, ports in enumerate(self.ports, 1)]
         more = "initLimit=10\nsyncLimit=5\n" + "".join(lines)
-        self.members = [Server("%s%d" % (name, n), command, os.path.join(folder, str(n)), ports[0], more)
-                        for n, ports in enumerate(self.ports, 1)]
+        self.members = [
+            Server("%s%d" % (name, n), command, os.path.join(folder, str(n)), ports[0], more)
+            for n, ports in enumerate(self.ports, 1)
+        ]
         for number, member in enumerate(self.members, 1):
             with open(os.path.join(member.data, "myid"), "w") as f:
                 f.write("%d\n" % number)

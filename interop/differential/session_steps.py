@@ -1,8 +1,9 @@
 """Steps with connections and sessions: connect, disconnect, reconnect, and invalid handshakes."""
-import protocol
-from connection import Connection, Silent
-from lockstep import CLOSED, LONG_TIMEOUT, SILENT
-from request import Request
+
+from differential.connection import Connection, Silent
+from differential.lockstep import CLOSED, LONG_TIMEOUT, SILENT
+from differential.request import Request
+from harness import protocol
 
 TIMEOUTS = (LONG_TIMEOUT, LONG_TIMEOUT, 100000, 60000, 20000, 19999, 0, -1, 1, 200001, (1 << 31) - 1, -(1 << 31))
 BAD_PASSWORDS = (b"\0" * 16, b"x" * 16, b"short", b"", None, b"y" * 40)
@@ -13,10 +14,18 @@ class SessionSteps:
         self.lockstep = lockstep
         self.generator = generator
         self.rng = generator.rng
-        self.ended = []   # ids, per side, of sessions that were closed
-        self.steps = ((8, self.come_back), (4, self.take_over), (3, self.wrong_password), (2, self.seen_too_much),
-                      (2, self.unknown_session), (2, self.ended_session), (2, self.bad_connect),
-                      (1, self.four_letter_word), (1, self.short_visit))
+        self.ended = []  # ids, per side, of sessions that were closed
+        self.steps = (
+            (8, self.come_back),
+            (4, self.take_over),
+            (3, self.wrong_password),
+            (2, self.seen_too_much),
+            (2, self.unknown_session),
+            (2, self.ended_session),
+            (2, self.bad_connect),
+            (1, self.four_letter_word),
+            (1, self.short_visit),
+        )
 
     def run(self, slot):
         """Runs a random step. The slot has a session, and may or may not have a connection."""
@@ -50,10 +59,12 @@ class SessionSteps:
 
     def _eager(self):
         """Requests that a client sends right after its ConnectRequest, without waiting."""
-        requests = [Request("auth", protocol.auth("digest", b"alice:secret"), {"scheme": "digest"}, xid=-4),
-                    Request("setWatches", protocol.set_watches(0, (("/eager",), ("/eager",), ())), {}, xid=-8),
-                    Request("exists", protocol.path_watch("/", False), {"path": "/"}, xid=1)]
-        return requests[self.rng.randrange(3):]
+        requests = [
+            Request("auth", protocol.auth("digest", b"alice:secret"), {"scheme": "digest"}, xid=-4),
+            Request("setWatches", protocol.set_watches(0, (("/eager",), ("/eager",), ())), {}, xid=-8),
+            Request("exists", protocol.path_watch("/", False), {"path": "/"}, xid=1),
+        ]
+        return requests[self.rng.randrange(3) :]
 
     def come_back(self, slot):
         """The client's TCP connection ends, then the session is resumed."""
@@ -106,7 +117,7 @@ class SessionSteps:
             self.lockstep.burst(slot, [Request("ping", b"", xid=protocol.PING_XID)], counted=False)
 
     def unknown_session(self, slot):
-        # None with ff below the top byte: a follower without the secret leaves such a client to the others (docs/sessions.md).
+        # None with ff below the top byte: a follower without the secret leaves these to the others (docs/sessions.md).
         unknown = self.rng.choice((1, -(1 << 62), 0x1234567890ABCDEF, -(1 << 63)))
         password = self.rng.choice((protocol.password_of(unknown), b"\0" * 16))
         self._refused(slot, [protocol.connect(LONG_TIMEOUT, unknown, password)] * 2)
@@ -132,10 +143,21 @@ class SessionSteps:
 
     def bad_connect(self, slot):
         good = protocol.connect(LONG_TIMEOUT)
-        self._exchange(slot, self.rng.choice((
-            protocol.frame(b""), protocol.frame(good[:10]), protocol.frame(good[:27]), protocol.frame(good[:35]),
-            b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\x10\0\0" + good, protocol.frame(b"\xfe" * 40),
-        )))
+        self._exchange(
+            slot,
+            self.rng.choice(
+                (
+                    protocol.frame(b""),
+                    protocol.frame(good[:10]),
+                    protocol.frame(good[:27]),
+                    protocol.frame(good[:35]),
+                    b"\xff\xff\xff\xff",
+                    b"\x7f\xff\xff\xff",
+                    b"\0\x10\0\0" + good,
+                    protocol.frame(b"\xfe" * 40),
+                )
+            ),
+        )
 
     def four_letter_word(self, slot):
         self._exchange(slot, self.rng.choice((b"ruok", b"isro", b"gtmk")))

@@ -1,12 +1,14 @@
 """The values that differ between the two servers: zxids, session ids and clocks, and their translation to common
 terms."""
+
 import re
 import time
 from bisect import bisect_right
 from itertools import groupby
 
-import jute
-from protocol import Stat, password_of
+from harness import jute
+from harness.jute import Stat
+from harness.protocol import password_of
 
 
 def as_java_reads(text):
@@ -29,11 +31,11 @@ class Side:
     def __init__(self, name, server):
         self.name = name
         self.server = server
-        self.newest = 0        # highest zxid seen in a reply
-        self.epoch = None      # of an ensemble, above the counter in each zxid
-        self.left_out = []     # zxids taken by malformed writes (see README, "zxids")
-        self.sessions = {}     # session id -> number of the session in this run
-        self.time_of = {}      # zxid -> time of its transaction
+        self.newest = 0  # highest zxid seen in a reply
+        self.epoch = None  # of an ensemble, above the counter in each zxid
+        self.left_out = []  # zxids taken by malformed writes (see README, "zxids")
+        self.sessions = {}  # session id -> number of the session in this run
+        self.time_of = {}  # zxid -> time of its transaction
         self.began = time.time()
 
     # ---- zxids
@@ -80,10 +82,17 @@ class Side:
     def stat(self, stat):
         common = self.common
         return Stat(
-            common(stat.czxid), common(stat.mzxid),
-            self._clock(stat.czxid, stat.ctime), self._clock(stat.mzxid, stat.mtime),
-            stat.version, stat.cversion, stat.aversion, self.owner(stat.ephemeralOwner),
-            stat.dataLength, stat.numChildren, common(stat.pzxid),
+            common(stat.czxid),
+            common(stat.mzxid),
+            self._clock(stat.czxid, stat.ctime),
+            self._clock(stat.mzxid, stat.mtime),
+            stat.version,
+            stat.cversion,
+            stat.aversion,
+            self.owner(stat.ephemeralOwner),
+            stat.dataLength,
+            stat.numChildren,
+            common(stat.pzxid),
         )
 
     def _clock(self, zxid, millis):

@@ -1,13 +1,32 @@
 """Writes everything that a data folder can hold through one server, and checks it at another."""
+
 import time
 from collections import namedtuple
 
-from rig.outcome import expect, expect_equal
-from rig.tree import differences, dump
-from rig.wire import (
-    BAD_VERSION, CHECK, CONTAINER, CREATE, DELETE, EPHEMERAL, EPHEMERAL_SEQUENTIAL, NO_NODE, NODE_EXISTS, OPEN, SEQUENTIAL,
-    SEQUENTIAL_TTL, SET_DATA, TTL, Reader, Refused, Session, SessionExpired, create_body, digest_id, path_version, set_body,
+from harness.jute import Reader
+from harness.outcome import expect, expect_equal
+from harness.protocol import (
+    BAD_VERSION,
+    CHECK,
+    CONTAINER,
+    CREATE,
+    DELETE,
+    EPHEMERAL,
+    EPHEMERAL_SEQUENTIAL,
+    NO_NODE,
+    NODE_EXISTS,
+    OPEN,
+    SEQUENTIAL,
+    SEQUENTIAL_TTL,
+    SET_DATA,
+    TTL,
+    create_body,
+    digest_id,
+    path_version,
+    set_body,
 )
+from harness.session import Refused, Session, SessionExpired
+from harness.tree import differences, dump
 
 HOUR_MS = 3600 * 1000
 SHORT_TTL_MS = 1500
@@ -45,8 +64,12 @@ def write(port):
     _churn(live)
 
     known = Known(
-        tree=dump(live), zxid=live.seen_zxid, closed=closed, next_names=next_names,
-        live=Ended(live.id, live.password, live.ephemerals()), left=Ended(left.id, left.password, left.ephemerals()),
+        tree=dump(live),
+        zxid=live.seen_zxid,
+        closed=closed,
+        next_names=next_names,
+        live=Ended(live.id, live.password, live.ephemerals()),
+        left=Ended(left.id, left.password, left.ephemerals()),
     )
     live.drop()
     left.drop()
@@ -121,14 +144,20 @@ def _quota(s):
 
 def _multis(s):
     s.create("/multi")
-    s.multi([
-        (CREATE, create_body("/multi/a", b"1")), (CREATE, create_body("/multi/a/b", b"2")),
-        (SET_DATA, set_body("/multi/a", b"3", 0)), (CHECK, path_version("/multi/a", 1)),
-        (CREATE, create_body("/multi/e-", b"", EPHEMERAL_SEQUENTIAL)), (CREATE, create_body("/multi/t", b"")),
-        (DELETE, path_version("/multi/t")),
-    ])
+    s.multi(
+        [
+            (CREATE, create_body("/multi/a", b"1")),
+            (CREATE, create_body("/multi/a/b", b"2")),
+            (SET_DATA, set_body("/multi/a", b"3", 0)),
+            (CHECK, path_version("/multi/a", 1)),
+            (CREATE, create_body("/multi/e-", b"", EPHEMERAL_SEQUENTIAL)),
+            (CREATE, create_body("/multi/t", b"")),
+            (DELETE, path_version("/multi/t")),
+        ]
+    )
     failed = s.multi([(SET_DATA, set_body("/multi/a", b"must not stay")), (CHECK, path_version("/multi/a", 77))])
-    expect_equal(Reader(failed.body).unpack("ibi"), (-1, 0, 0), "first result of a failed multi")
+    reader = Reader(failed.body)
+    expect_equal((reader.int32(), reader.boolean(), reader.int32()), (-1, 0, 0), "first result of a failed multi")
     s.multi([])
 
 
@@ -175,7 +204,8 @@ def look(port, known):
 def look_at_sessions(port, known, wait_for_expiry):
     """The live session goes on, a forged and a closed one do not, the one that nobody takes up expires."""
     for id, password, why in (
-        (known.live.id, b"\1" * 16, "with a wrong password"), (known.closed.id, known.closed.password, "that was closed"),
+        (known.live.id, b"\1" * 16, "with a wrong password"),
+        (known.closed.id, known.closed.password, "that was closed"),
     ):
         try:
             Session(port, LIVE_TIMEOUT_MS, id, password)

@@ -1,23 +1,22 @@
-#!/usr/bin/env python3
 """A data folder moves between the server under test and Java servers, both ways and back again.
 
 One server fills the folder with everything that it can hold (contents.py), and ends by kill -9 or in order. Another
 server opens it: tree, Stats, ACLs, zxid and sessions must be the same. Then the first server opens it again. At the end
-containers and TTL znodes are cleaned up, which shows that the kinds of the znodes were kept. """
+containers and TTL znodes are cleaned up, which shows that the kinds of the znodes were kept."""
+
 import glob
 import os
 import subprocess
-import sys
 import time
+from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from disk import contents  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.peers import LAUNCHER, need  # noqa: E402
-from rig.server import Server, arguments, available, four_letter_word, work_folder  # noqa: E402
+from disk import contents
+from harness.outcome import Mismatch, Skip, conclude, expect, expect_equal
+from harness.peers import LAUNCHER, need
+from harness.server import Server, arguments, available, four_letter_word, work_folder
 
 SMALL = {"snapCount": 200, "preAllocSize": 64}
-VARIANTS = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "plain": SMALL,
     "gz": {**SMALL, "snapshot.compression.method": "gz"},
     "snappy": {**SMALL, "snapshot.compression.method": "snappy"},
@@ -32,7 +31,7 @@ class Handover:
     def __init__(self, writer, reader, variant, port):
         self.writer, self.reader, self.variant, self.port = writer, reader, variant, port
         self.folder = work_folder("handover")
-        self.settings = {**contents.SETTINGS, **VARIANTS[variant]}
+        self.settings: dict[str, Any] = {**contents.SETTINGS, **VARIANTS[variant]}
         if "dataLogDir" in self.settings:
             self.settings["dataLogDir"] = os.path.join(self.folder, "logs")
 
@@ -70,7 +69,9 @@ class Handover:
             s.close()
 
     def _files(self, kind):
-        return glob.glob(self.folder + "/data/version-2/%s.*" % kind) + glob.glob(self.folder + "/logs/version-2/%s.*" % kind)
+        return glob.glob(self.folder + "/data/version-2/%s.*" % kind) + glob.glob(
+            self.folder + "/logs/version-2/%s.*" % kind
+        )
 
     def _look_at_files(self):
         """The writer did as its configuration says, or the check would show less than its name."""
@@ -130,7 +131,9 @@ def variants(quick, first):
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--peers", default="java3.9,java3.8", help="the servers to exchange with (default: %(default)s)")
+    parser.add_argument(
+        "--peers", default="java3.9,java3.8", help="the servers to exchange with (default: %(default)s)"
+    )
     parser.add_argument("--quick", action="store_true", help="fewer kinds of folder")
     args = parser.parse_args()
     peers, missing = available(args.peers)

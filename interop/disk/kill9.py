@@ -1,18 +1,15 @@
-#!/usr/bin/env python3
 """kill -9 under load, again and again in one folder, while the server under test and Java servers take turns.
 
 Every round opens the folder of the round before, checks that everything acknowledged is there (see load.py), loads
-again with some 250 writes in flight, and kills the server at a random moment. The seed decides the moments. """
-import os
+again with some 250 writes in flight, and kills the server at a random moment. The seed decides the moments."""
+
 import random
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from disk.load import Client, Visitors, join, start  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect  # noqa: E402
-from rig.server import Server, arguments, available, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from disk.load import Client, Visitors, join, start
+from harness.outcome import Mismatch, Skip, conclude, expect
+from harness.server import Server, arguments, available, work_folder
+from harness.session import Session
 
 CLIENTS = 4
 SETTINGS = {"snapCount": 4000, "preAllocSize": 512, "maxSessionTimeout": 120000}
@@ -47,7 +44,9 @@ def one_round(server, clients, visitors, port, load_for):
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--peers", default="java3.9,java3.8", help="servers that take turns; empty: none (default: %(default)s)")
+    parser.add_argument(
+        "--peers", default="java3.9,java3.8", help="servers that take turns; empty: none (default: %(default)s)"
+    )
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
@@ -60,12 +59,17 @@ def check():
         cmd = order[n % len(order)]
         began = time.monotonic()
         try:
-            kept = one_round(Server(cmd, folder, args.port, SETTINGS), clients, visitors, args.port, chance.uniform(0.2, 1.2))
+            kept = one_round(
+                Server(cmd, folder, args.port, SETTINGS), clients, visitors, args.port, chance.uniform(0.2, 1.2)
+            )
         except Exception as what:
             raise Mismatch("round %d of seed %d, %s -> %s: %s" % (n, args.seed, before, cmd, what)) from what
         total = sum(c.total for c in clients)
-        print("round %d, %s: all there, %d unanswered writes kept; %d more answered (%.1f s)" % (
-            n, cmd, kept, total - answered, time.monotonic() - began), flush=True)
+        print(
+            "round %d, %s: all there, %d unanswered writes kept; %d more answered (%.1f s)"
+            % (n, cmd, kept, total - answered, time.monotonic() - began),
+            flush=True,
+        )
         before, answered = cmd, total
     expect(answered > args.rounds * 100, "only %d writes were answered in all" % answered)
     summary = "%d rounds, %d writes acknowledged, none lost" % (args.rounds, answered)

@@ -4,15 +4,30 @@ A client's writes are applied in the order sent, so after a crash its part of th
 writes makes: at least all that were acknowledged, at most all that were sent. That covers every promise at once:
 nothing acknowledged is lost, nothing refused is kept, a multi is there as a whole or not at all.
 """
+
 import random
 import threading
 from collections import deque, namedtuple
 
-from rig.outcome import expect, expect_equal
-from rig.wire import (
-    BAD_VERSION, CHECK, CREATE, CREATE2, DELETE, EPHEMERAL, MULTI, NODE_EXISTS, SEQUENTIAL, SET_DATA, ConnectionLost, Reader,
-    Session, SessionExpired, create_body, multi_body, path_version, set_body,
+from harness.jute import Reader
+from harness.outcome import expect, expect_equal
+from harness.protocol import (
+    BAD_VERSION,
+    CHECK,
+    CREATE,
+    CREATE2,
+    DELETE,
+    EPHEMERAL,
+    MULTI,
+    NODE_EXISTS,
+    SEQUENTIAL,
+    SET_DATA,
+    create_body,
+    multi_body,
+    path_version,
+    set_body,
 )
+from harness.session import ConnectionLost, Session, SessionExpired
 
 WINDOW = 64
 SESSION_MS = 100_000
@@ -113,7 +128,7 @@ class Client:
             expect_equal(stat.version, self.acknowledged[path].version, "version of " + path)
         elif write.name:
             reader = Reader(reply.body)
-            expect_equal(reader.string(), write.name, "name of a created node")
+            expect_equal(reader.ustring(), write.name, "name of a created node")
             self.stats[write.name] = reader.stat()
         else:
             for path, _ in write.effects:
@@ -140,7 +155,7 @@ class Client:
             for child in self.session.children(folder):
                 path = folder + "/" + child
                 data, stat = self.session.get(path)
-                found[path], stats[path] = Node(data, stat.version, stat.ephemeral_owner), stat
+                found[path], stats[path] = Node(data, stat.version, stat.ephemeralOwner), stat
         for path, stat in self.stats.items():
             now = stats.get(path)
             if now and now.version == stat.version and now.czxid == stat.czxid:
@@ -158,10 +173,12 @@ class Client:
     def _forget_unsent(self):
         """Forgets the writes that the server does not have, and plans on from the server's state."""
         self.pending.clear()
-        self.created = deque(sorted((p for p in self.acknowledged if "/cell/" not in p), key=lambda p: p.rpartition("/")[2]))
+        self.created = deque(
+            sorted((p for p in self.acknowledged if "/cell/" not in p), key=lambda p: p.rpartition("/")[2])
+        )
         made = self.session.exists(self.root + "/seq")
         # cversion counts creates and deletes; each sequence number is one create
-        self.sequence = (made.cversion + made.num_children) // 2
+        self.sequence = (made.cversion + made.numChildren) // 2
 
     def _lost(self, found, unanswered):
         lines = ["%s is no prefix of its writes (%d answered, %d under way):" % (self.root, self.total, unanswered)]

@@ -1,18 +1,16 @@
-#!/usr/bin/env python3
 """A follower misses many writes and comes back under load: measures how it catches up, how long that takes, and the
 effect on the leader's clients."""
-import os
+
 import re
-import sys
 import threading
 import time
+from typing import Any
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from ensemble.load import LOST, SETTINGS, Link  # noqa: E402
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import CREATE, SET_DATA, create_body, set_body  # noqa: E402
+from ensemble.cluster import Cluster
+from ensemble.load import LOST, SETTINGS, Link
+from harness.outcome import conclude, expect
+from harness.protocol import CREATE, SET_DATA, create_body, set_body
+from harness.server import arguments, work_folder
 
 WRITERS, WINDOW = 3, 200
 PACE = 1000  # writes per second of each writer while latencies are taken
@@ -30,13 +28,14 @@ class Writer(threading.Thread):
         self.session = Link(port)
         self.session.socket.settimeout(60)
         self.root = "/many/%d" % number
-        self.total, self.pace, self.stopping, self.problem = 0, PACE, False, None
+        self.pace: int | None = PACE
+        self.total, self.stopping, self.problem = 0, False, None
         self.session.create(self.root)
         self._send([(CREATE, create_body("%s/%d" % (self.root, n), b"0" * 100)) for n in range(nodes)])
 
     def _send(self, requests):
         for at in range(0, len(requests), WINDOW):
-            part = requests[at:at + WINDOW]
+            part = requests[at : at + WINDOW]
             self.session.send_all(part)
             for _ in part:
                 error = self.session.receive().error
@@ -101,7 +100,9 @@ def zxid(member):
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--writes", type=int, default=1_000_000, help="while the follower is away (default: %(default)s)")
+    parser.add_argument(
+        "--writes", type=int, default=1_000_000, help="while the follower is away (default: %(default)s)"
+    )
     parser.add_argument("--nodes", type=int, default=100_000, help="of 100 bytes, in the tree (default: %(default)s)")
     args = parser.parse_args()
     settings = {**SETTINGS, "tickTime": 500, "initLimit": 60}
@@ -113,7 +114,7 @@ def check():
         session.create("/many")
         session.close()
         writers, probe = [Writer(leader.port, n, args.nodes // WRITERS) for n in range(WRITERS)], Probe(leader.port)
-        threads = [*writers, probe]
+        threads: list[Any] = [*writers, probe]
         for thread in threads:
             thread.start()
         time.sleep(CALM_S)
@@ -129,8 +130,11 @@ def check():
             look(threads)
             time.sleep(0.05)
         seconds = time.monotonic() - began
-        print("%d writes without the follower in %.1f s (%.0f per second)" % (
-            args.writes, seconds, args.writes / seconds), flush=True)
+        print(
+            "%d writes without the follower in %.1f s (%.0f per second)"
+            % (args.writes, seconds, args.writes / seconds),
+            flush=True,
+        )
         for writer in writers:
             writer.pace = PACE
         probe.take()
@@ -144,13 +148,18 @@ def check():
         serves, there = time.monotonic() - began, zxid(leader)
         while zxid(follower) < there:
             follower.look_alive()
-            expect(time.monotonic() - began < 180, "the follower does not catch up: 0x%x of 0x%x" % (zxid(follower), there))
+            expect(
+                time.monotonic() - began < 180, "the follower does not catch up: 0x%x of 0x%x" % (zxid(follower), there)
+            )
             time.sleep(0.01)
         seconds = time.monotonic() - began
         meanwhile = probe.take()
         by = how(leader, offset)
-        print("the follower serves after %.1f s and is level after %.1f s, by %s; meanwhile: %s" % (
-            serves, seconds, by, meanwhile), flush=True)
+        print(
+            "the follower serves after %.1f s and is level after %.1f s, by %s; meanwhile: %s"
+            % (serves, seconds, by, meanwhile),
+            flush=True,
+        )
         for thread in threads:
             thread.stopping = True
         for thread in threads:
@@ -160,8 +169,10 @@ def check():
         nodes = cluster.look_same()
         for member in cluster.running():
             expect(not member.digest_mismatches(), "digest mismatches of server %d" % member.number)
-        return "%d writes missed, level after %.1f s by %s; the leader's writes: %s meanwhile, %s before; %d nodes equal" % (
-            args.writes, seconds, by, meanwhile, without, nodes)
+        return (
+            "%d writes missed, level after %.1f s by %s; the leader's writes: %s meanwhile, %s before; %d nodes equal"
+            % (args.writes, seconds, by, meanwhile, without, nodes)
+        )
 
 
 if __name__ == "__main__":

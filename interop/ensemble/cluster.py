@@ -1,12 +1,14 @@
 """An ensemble of servers of any make on this machine."""
+
 import os
 import signal
 import time
 
-from rig.outcome import Mismatch, expect
-from rig.server import NotServing, Server, command, four_letter_word
-from rig.tree import differences, dump
-from rig.wire import NODE_EXISTS, ConnectionLost, Refused, Session
+from harness.outcome import Mismatch, expect
+from harness.protocol import NODE_EXISTS
+from harness.server import NotServing, Server, command, four_letter_word
+from harness.session import ConnectionLost, Refused, Session
+from harness.tree import differences, dump
 
 PORTS_PER_SERVER = 3
 BARRIER = "/barrier"
@@ -118,7 +120,7 @@ class Cluster:
             keys = {"initLimit": 20, "syncLimit": 10, **(settings or {})}
             for m in numbers:
                 role = ":observer" if m in observers else ""
-                ports = (own[m] + 1, own[m] + 2)
+                ports = [own[m] + 1, own[m] + 2]
                 if links and m != n:
                     ports = [links.to(n, m, port) for port in ports]
                 keys["server.%d" % m] = "%s:%d:%d%s" % (host(m), *ports, role)
@@ -191,8 +193,10 @@ class Cluster:
                 if (member.number, int(zxid, 16) >> 32) in mixtures:
                     continue
                 n, other = seen.setdefault(zxid, (member.number, digest))
-                expect(digest == other, "digest at zxid %s: %s at server %d, %s at server %d" % (
-                    zxid, digest, member.number, other, n))
+                expect(
+                    digest == other,
+                    "digest at zxid %s: %s at server %d, %s at server %d" % (zxid, digest, member.number, other, n),
+                )
         return len(trees[first])
 
     def stop(self):

@@ -1,21 +1,20 @@
-#!/usr/bin/env python3
 """Three servers go through the cases of docs/elections.md, and `ostler explain election` explains each.
 
 The document shows this output. The result of each election is checked, too.
 """
+
 import glob
 import json
 import os
 import subprocess
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from ensemble.links import Links  # noqa: E402
-from rig.outcome import conclude, expect, expect_equal  # noqa: E402
-from rig.server import arguments, command, four_letter_word, work_folder  # noqa: E402
-from rig.wire import CREATE, Session, create_body  # noqa: E402
+from ensemble.cluster import Cluster
+from ensemble.links import Links
+from harness.outcome import conclude, expect, expect_equal
+from harness.protocol import CREATE, create_body
+from harness.server import arguments, command, four_letter_word, work_folder
+from harness.session import Session
 
 FIRST_LEADER = 2
 LINK_PORTS = 30  # from the first port

@@ -1,20 +1,18 @@
-#!/usr/bin/env python3
 """A Java server that lost its data restarts with db.autocreate=false, so it reports that its data are missing.
 
     python3 interop/ensemble/emptied.py [--server CMD] [--port N] [--peers java3.9,java3.8]
 
 Its vote does not count, and its epochs and its last zxid are -1. An Ostler leader must send it the tree. An Ostler
-server does not start in this case. """
+server does not start in this case."""
+
 import os
 import shutil
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, available, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from ensemble.cluster import Cluster
+from harness.outcome import Mismatch, Skip, conclude, expect_equal
+from harness.server import NotServing, arguments, available, work_folder
+from harness.session import Session
 
 EMPTIED = 3
 KEYS = {"tickTime": 500, "initLimit": 20, "syncLimit": 10, "db.autocreate": "false"}

@@ -5,18 +5,21 @@ tickTime.
 Sessions are open at both other servers. From the kill on each session sends a write. If it loses its connection, it
 tries every millisecond to reconnect to one of the two servers and to write there. The result is the time of the first
 acknowledged write. The second figure is for a leader that is stopped (SIGSTOP): the others notice after syncLimit
-ticks. """
+ticks."""
+
 import os
 import statistics
 import sys
 import threading
 import time
 
+# Documents run this file by its path, so it finds the packages of interop/ by itself.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from ensemble.load import LOST, SETTINGS, Link  # noqa: E402
-from rig.outcome import Skip, conclude, expect  # noqa: E402
-from rig.server import arguments, available, work_folder  # noqa: E402
+
+from ensemble.cluster import Cluster
+from ensemble.load import LOST, SETTINGS, Link
+from harness.outcome import Skip, conclude, expect
+from harness.server import arguments, available, work_folder
 
 SYNC_LIMIT = 10
 SILENT_ROUNDS = 3
@@ -47,7 +50,9 @@ class Survivor:
                 n += 1
                 try:
                     old = self.link
-                    self.link = Link(self.ports[n % len(self.ports)], old.timeout_ms, old.id, old.password, old.seen_zxid)
+                    self.link = Link(
+                        self.ports[n % len(self.ports)], old.timeout_ms, old.id, old.password, old.seen_zxid
+                    )
                     break
                 except LOST:
                     time.sleep(0.001)
@@ -115,8 +120,11 @@ def check():
     for n, make in enumerate([args.server] + peers):
         killed, silent = measure(make, args.port, args.tick, args.rounds)
         lines.append("%s: %s" % (make if n else "Ostler", shown(killed)))
-        print("%s; %d kills of the leader; leader stopped silently: %s (syncLimit * tickTime is %d ms)" % (
-            lines[-1], len(killed), shown(silent), SYNC_LIMIT * args.tick), flush=True)
+        print(
+            "%s; %d kills of the leader; leader stopped silently: %s (syncLimit * tickTime is %d ms)"
+            % (lines[-1], len(killed), shown(silent), SYNC_LIMIT * args.tick),
+            flush=True,
+        )
     summary = "first write after a kill of the leader: %s" % "; ".join(lines)
     if missing:
         raise Skip("%s; not measured: %s" % (summary, "; ".join(missing)))

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """An ensemble of one server (standaloneEnabled=false) gets an observer, grows to three voters, and shrinks to one
 again, as Kubernetes operators do it.
 
@@ -6,16 +5,16 @@ again, as Kubernetes operators do it.
 
 After each change every server that is left must show it, and take a write.
 """
+
 import os
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import PORTS_PER_SERVER, Member  # noqa: E402
-from rig.outcome import Mismatch, conclude  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import ConnectionLost, Refused, Session, SessionExpired, string  # noqa: E402
+from ensemble.cluster import PORTS_PER_SERVER, Member
+from harness.jute import ustring
+from harness.outcome import Mismatch, conclude
+from harness.server import arguments, work_folder
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 RECONFIG, NO_QUORUM_YET, IN_PROGRESS = 16, -13, -14
 KEYS = {"reconfigEnabled": "true", "skipACL": "yes", "standaloneEnabled": "false", "initLimit": 20, "syncLimit": 10}
@@ -46,8 +45,9 @@ class FromOne:
         self.members[number] = Changing(self.make, home, port, number, keys).start()
 
     def change(self, joining=None, leaving=None):
-        body = string(joining) + string(leaving) + string(None) + struct.pack(">q", -1)
-        until, last = time.monotonic() + PATIENCE_S, None
+        body = ustring(joining) + ustring(leaving) + ustring(None) + struct.pack(">q", -1)
+        until = time.monotonic() + PATIENCE_S
+        last: Exception | None = None
         while time.monotonic() < until:
             try:
                 session = Session(self.members[1].port)
@@ -66,10 +66,12 @@ class FromOne:
     def wait(self, roles):
         """Waits until each of these servers shows exactly these servers, and takes a write."""
         wanted = ["server.%d=%s" % (n, self.spec(n, role)) for n, role in sorted(roles.items())]
-        until, seen = time.monotonic() + PATIENCE_S, None
+        until = time.monotonic() + PATIENCE_S
+        failure: Exception | None = None
+        seen: list[str] = []
         while time.monotonic() < until:
             try:
-                seen = []
+                seen, failure = [], None
                 for number in roles:
                     session = Session(self.members[number].port)
                     seen.append(session.get("/zookeeper/config")[0].decode())
@@ -81,9 +83,9 @@ class FromOne:
                     print("voters and observers: %s" % roles, flush=True)
                     return
             except (ConnectionLost, SessionExpired, Refused, OSError) as error:
-                seen = error
+                failure = error
             time.sleep(0.1)
-        raise Mismatch("servers %s do not show it or take no write: %s" % (roles, seen))
+        raise Mismatch("servers %s do not show it or take no write: %s" % (roles, failure or seen))
 
 
 def check():

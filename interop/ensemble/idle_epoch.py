@@ -1,19 +1,17 @@
-#!/usr/bin/env python3
 """An epoch without a write: an observer with a tree from its begin must be served by a follower without that tree.
 
 Leader 2 begins an epoch, and nothing is written in it. Follower 1 starts without data and gets a whole tree with the
 first zxid of the epoch. Observer 4 gets that tree from 1. Then 1 dies. Follower 3 has the same tree, with the zxid of
-the last write of the epoch before. Observer 4 must serve through 3 within seconds, without a write. """
+the last write of the epoch before. Observer 4 must serve through 3 within seconds, without a write."""
+
 import os
 import shutil
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import PORTS_PER_SERVER, Cluster  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, available, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from ensemble.cluster import PORTS_PER_SERVER, Cluster
+from harness.outcome import Mismatch, Skip, conclude, expect, expect_equal
+from harness.server import NotServing, arguments, available, work_folder
+from harness.session import Session
 
 OBSERVER, BROUGHT, LEADER, BEHIND = 4, 1, 2, 3
 WITHIN_S = 10
@@ -35,8 +33,14 @@ def without_data(member):
 def run(voters, observer, port):
     masters = port + PORTS_PER_SERVER * 6
     makes = [voters] * 3 + [observer]
-    with Cluster(makes, work_folder("idle-epoch"), port, {**SETTINGS, "observerMasterPort": masters}, (OBSERVER,),
-                 host=lambda n: "127.0.0.%d" % (50 + n)) as cluster:
+    with Cluster(
+        makes,
+        work_folder("idle-epoch"),
+        port,
+        {**SETTINGS, "observerMasterPort": masters},
+        (OBSERVER,),
+        host=lambda n: "127.0.0.%d" % (50 + n),
+    ) as cluster:
         voting = [cluster[n] for n in (1, 2, 3)]
         for member in voting:
             member.start()
@@ -59,7 +63,11 @@ def run(voters, observer, port):
         # The observer has no other to follow.
         cluster[BEHIND].stop()
         cluster[OBSERVER].start()
-        wait_for("observer %d serves at follower %d" % (OBSERVER, BROUGHT), lambda: cluster[OBSERVER].mode() == "observer", 30)
+        wait_for(
+            "observer %d serves at follower %d" % (OBSERVER, BROUGHT),
+            lambda: cluster[OBSERVER].mode() == "observer",
+            30,
+        )
         cluster[BEHIND].start()
         wait_for("follower %d serves" % BEHIND, lambda: cluster[BEHIND].mode() == "follower", 30)
         zxids = {n: cluster[n].srvr().get("Zxid") for n in (BROUGHT, LEADER, BEHIND, OBSERVER)}
@@ -67,8 +75,11 @@ def run(voters, observer, port):
         # It first has to notice that its follower is gone.
         time.sleep(0.5)
         try:
-            took = wait_for("observer %d serves at follower %d" % (OBSERVER, BEHIND),
-                            lambda: cluster[OBSERVER].mode() == "observer" and master(cluster) == BEHIND, WITHIN_S)
+            took = wait_for(
+                "observer %d serves at follower %d" % (OBSERVER, BEHIND),
+                lambda: cluster[OBSERVER].mode() == "observer" and master(cluster) == BEHIND,
+                WITHIN_S,
+            )
         except Mismatch as what:
             session = Session(cluster[LEADER].port)
             session.create("/b")

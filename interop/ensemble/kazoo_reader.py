@@ -1,4 +1,5 @@
 """A read-only kazoo client that takes commands line by line. `read_only.py` runs it in kazoo's own environment."""
+
 import sys
 
 from kazoo.client import KazooClient

@@ -9,7 +9,8 @@ Ports need no rights and no namespaces; namespaces.py cuts real links.
     links.heal()         # the bytes that were held back arrive
 
 Clients reach every server at any time. Java servers also connect to addresses from greetings, past these ports: cut
-links between servers under test only. """
+links between servers under test only."""
+
 import asyncio
 import itertools
 import multiprocessing
@@ -25,6 +26,13 @@ class Ways:
     def __init__(self, size):
         self.numbers = range(1, size + 1)
         self.pairs = list(itertools.permutations(self.numbers, 2))
+
+    def turn(self, ways, is_open):
+        """Opens or cuts these ways."""
+        raise NotImplementedError
+
+    def stop(self):
+        """Ends what the ways run on."""
 
     def cut(self, source, sink):
         self.turn([(source, sink)], False)

@@ -6,25 +6,23 @@ prefix of its writes makes, which holds at least all that were acknowledged. In 
 here. When its connection is lost, it resumes its session at any server of the list, or opens a new one if the session
 has ended. Then it finds the prefix, and plans on from there. Before that it writes once on the new connection: when
 that write is acknowledged, each write of the old connection has been applied or never will be. It also checks that no
-answer's zxid is below one seen before, on any connection. """
-import os
+answer's zxid is below one seen before, on any connection."""
+
 import random
 import socket
-import struct
-import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
+from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from disk import load as disk_load  # noqa: E402
-from disk.load import SESSION_MS, Node  # noqa: E402
-from rig.address import connect  # noqa: E402
-from rig.outcome import Mismatch, conclude, expect, expect_equal  # noqa: E402
-from rig.wire import (  # noqa: E402
-    AUTH_XID, EPHEMERAL, NODE_EXISTS, ConnectionLost, Reader, Refused, Session, SessionExpired, buffer,
-)
+from disk import load as disk_load
+from disk.load import SESSION_MS, Node
+from harness import protocol
+from harness.address import connect
+from harness.outcome import Mismatch, conclude, expect, expect_equal
+from harness.protocol import AUTH_XID, EPHEMERAL, NODE_EXISTS
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 WINDOW = 32
 BATCH = 8
@@ -45,16 +43,10 @@ class Link(Session):
         self.buffer, self.xid, self.waiting, self.events = b"", 0, deque(), []
         self.port, self.seen_zxid = port, seen_zxid
         try:
-            self.socket.sendall(buffer(struct.pack(">iqiq", 0, seen_zxid, timeout_ms, session_id) + buffer(password) + b"\0"))
-            answer = Reader(self._frame())
+            self._open(protocol.connect(timeout_ms, session_id, password, seen_zxid), session_id)
         except BaseException:
             self.socket.close()
             raise
-        _, self.timeout_ms, self.id = answer.unpack("iiq")
-        self.password = answer.buffer()
-        if self.timeout_ms <= 0:
-            self.socket.close()
-            raise SessionExpired("session 0x%x is unknown to the server" % session_id)
 
     def receive(self):
         before = self.seen_zxid
@@ -64,13 +56,18 @@ class Link(Session):
             raise Mismatch("session 0x%x at port %d: %s" % (self.id, self.port, what)) from what
         if reply.error in ENDED:
             raise ConnectionLost("error %d" % reply.error)
-        # The answer to auth tells no zxid.
-        expect(reply.zxid >= before or reply.xid == AUTH_XID,
-               "an answer of zxid 0x%x after one of 0x%x, session 0x%x at port %d" % (reply.zxid, before, self.id, self.port))
+        # The answer to auth has no zxid.
+        expect(
+            reply.zxid >= before or reply.xid == AUTH_XID,
+            "an answer of zxid 0x%x after one of 0x%x, session 0x%x at port %d"
+            % (reply.zxid, before, self.id, self.port),
+        )
         return reply
 
 
 class Client(disk_load.Client):
+    session: Link
+
     def __init__(self, ports, number, seed=0):
         super().__init__(ports[number % len(ports)], number)
         self.session.create(self.root + "/here")
@@ -84,7 +81,7 @@ class Client(disk_load.Client):
 
     # ---- running ----
     def run(self):
-        """Write until told to stop, then wait for the answers."""
+        """Writes until `stopping` is set, then waits for the answers."""
         self.stopping = False
         try:
             while not self.stopping:
@@ -151,7 +148,7 @@ class Client(disk_load.Client):
             for child in self.session.children(folder):
                 path = folder + "/" + child
                 data, stat = self.session.get(path)
-                found[path], stats[path] = Node(data, stat.version, stat.ephemeral_owner), stat
+                found[path], stats[path] = Node(data, stat.version, stat.ephemeralOwner), stat
         return found, stats
 
     def _compare_stats(self, stats):
@@ -162,7 +159,8 @@ class Client(disk_load.Client):
 
     def _no_prefix(self, found):
         """Describes the differences from the nearest prefix."""
-        tree, nearest = dict(self.acknowledged), None
+        tree: dict[str, Any] = dict(self.acknowledged)
+        nearest: Any = None
         for n in range(len(self.pending) + 1):
             if n:
                 self._apply(tree, self.pending[n - 1])
@@ -170,8 +168,10 @@ class Client(disk_load.Client):
             wrong = [path for path in sorted(seen.keys() | found.keys()) if seen.get(path) != found.get(path)]
             if nearest is None or len(wrong) < len(nearest[1]):
                 nearest = n, ["  %s: due %s, found %s" % (path, seen.get(path), found.get(path)) for path in wrong]
-        return "%s through port %d is no prefix of its writes (%d answered, %d under way), nearest with %d of those:\n%s" % (
-            self.root, self.session.port, self.total, len(self.pending), nearest[0], "\n".join(nearest[1][:12]))
+        return (
+            "%s through port %d is no prefix of its writes (%d answered, %d under way), nearest with %d of those:\n%s"
+            % (self.root, self.session.port, self.total, len(self.pending), nearest[0], "\n".join(nearest[1][:12]))
+        )
 
     def _seen(self, tree):
         """What a client sees of this tree: the ephemerals of an ended session are gone."""
@@ -221,7 +221,8 @@ class Visitor:
 
 class Load:
     """Clients and a visitor, each in a thread, between `start` and `stop`; any number of times."""
-    CLIENT = Client
+
+    CLIENT: Callable[..., Client] = Client
 
     def __init__(self, ports, clients=4, seed=0):
         self.ports, self.threads = list(ports), []
@@ -235,7 +236,7 @@ class Load:
         session.close()
         self.clients = [self.CLIENT(self.ports, n, seed) for n in range(clients)]
         self.visitor = Visitor(self.ports, seed)
-        self.all = [*self.clients, self.visitor]
+        self.all: list[Any] = [*self.clients, self.visitor]
 
     def start(self):
         self.threads = [threading.Thread(target=one.run, daemon=True) for one in self.all]
@@ -314,7 +315,8 @@ class Load:
 def check():
     """Runs the load itself, on an ensemble with one kill as the only fault."""
     from ensemble.cluster import Cluster
-    from rig.server import arguments, work_folder
+    from harness.server import arguments, work_folder
+
     args = arguments(__doc__, size={"type": int, "default": 3}, seconds={"type": float, "default": 3}).parse_args()
     with Cluster([args.server] * args.size, work_folder("load"), args.port, SETTINGS) as cluster:
         cluster.start().wait_quorum()
@@ -328,7 +330,12 @@ def check():
             load.check(member.port)
         nodes = cluster.look_same()
         return "%d writes acknowledged by %d clients, %d connections, %d sessions of visitors, %d nodes everywhere" % (
-            load.acknowledged, len(load.clients), load.reconnected, load.visitor.total, nodes)
+            load.acknowledged,
+            len(load.clients),
+            load.reconnected,
+            load.visitor.total,
+            nodes,
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Local sessions in ensembles of Ostler and Java servers, under a leader of either make.
 
     python3 interop/ensemble/local_sessions.py [--server CMD] [--port N] [--quick]
@@ -7,19 +6,17 @@ Local sessions cost no transaction, cannot move to another server, and write lik
 ephemeral, it is upgraded to a global one or refused (`localSessionsUpgradingEnabled`). An ensemble of Java 3.9 servers
 must do the same.
 """
-import os
+
 import re
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster, patiently  # noqa: E402
-from rig.outcome import Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.server import arguments, available, four_letter_word, work_folder  # noqa: E402
-from rig.wire import (  # noqa: E402
-    CREATE, EPHEMERAL, MULTI, ConnectionLost, Reader, Refused, Session, SessionExpired, create_body, multi_body,
-)
+from ensemble.cluster import Cluster, patiently
+from harness.jute import Reader
+from harness.outcome import Skip, conclude, expect, expect_equal
+from harness.protocol import CREATE, EPHEMERAL, create_body
+from harness.server import arguments, available, four_letter_word, work_folder
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 SYNC = 9
 EXPIRED, INCONSISTENT, EPHEMERAL_ON_LOCAL = -112, -2, -120
@@ -106,8 +103,9 @@ class Trial:
         return self.cluster[member.number % len(self.makes) + 1]
 
     def come_back(self, member, session):
-        return patiently(lambda: Session(
-            member.port, session.timeout_ms, session.id, session.password, seen_zxid=session.seen_zxid))
+        return patiently(
+            lambda: Session(member.port, session.timeout_ms, session.id, session.password, seen_zxid=session.seen_zxid)
+        )
 
     def is_over(self, member, session):
         try:
@@ -122,7 +120,12 @@ class Trial:
         expect_equal(self.sessions(member), (0, 1), "sessions of server %d" % member.number)
         expect_equal(self.sessions(self.other(member)), (0, 0), "sessions of another")
         dump = four_letter_word(member.port, "dump")
-        expect(re.search(r"Local Session Sets \(\d+\)/\(1\):\n(0 expire at .*\n)*1 expire at .*:\n\t0x%x\n" % session.id, dump), dump)
+        expect(
+            re.search(
+                r"Local Session Sets \(\d+\)/\(1\):\n(0 expire at .*\n)*1 expire at .*:\n\t0x%x\n" % session.id, dump
+            ),
+            dump,
+        )
         role = r"Global Session Sets \(\d+\)/\(0\)" if member.mode() == "leader" else r"Global Sessions\(0\):"
         expect(re.search(role, dump), dump)
         session.get("/")
@@ -144,7 +147,7 @@ class Trial:
         session = Session(member.port, 30_000)
         path = self._name("ephemeral")
         session.create(path, b"", EPHEMERAL)
-        expect_equal(session.exists(path).ephemeral_owner, session.id, "owner of %s" % path)
+        expect_equal(session.exists(path).ephemeralOwner, session.id, "owner of %s" % path)
         for one in self.cluster.running():
             wait("server %d knows the session" % one.number, lambda: self.sessions(one) == (1, 0))
             expect("0x%x" % session.id in four_letter_word(one.port, "dump"), "dump of server %d" % one.number)
@@ -157,7 +160,7 @@ class Trial:
         for extra, codes in (([], [0]), ([(CREATE, create_body("/no/parent"))], [0, -101])):
             session = Session(member.port, 30_000)
             reply = session.multi([(CREATE, create_body(self._name("in-a-multi"), flags=EPHEMERAL)), *extra])
-            expect_equal(codes_of(reply)[:len(codes)], codes, "codes of a multi at server %d" % member.number)
+            expect_equal(codes_of(reply)[: len(codes)], codes, "codes of a multi at server %d" % member.number)
             for one in self.cluster.running():
                 wait("server %d knows the session" % one.number, lambda: self.sessions(one) == (1, 0))
             session.close()
@@ -213,12 +216,12 @@ def codes_of(reply):
     """The result code of each operation of a multi."""
     codes, reader = [], Reader(reply.body)
     while True:
-        op, done, error = reader.unpack("ibi")
+        op, done, error = reader.int32(), reader.boolean(), reader.int32()
         if done:
             return codes
-        codes.append(reader.unpack("i") if op == -1 else error)
+        codes.append(reader.int32() if op == -1 else error)
         if op == CREATE:
-            reader.string()
+            reader.ustring()
 
 
 def check():
@@ -232,12 +235,15 @@ def check():
         choices += [[own] * 3, ["java3.9"] * 3]
     observers = [] if args.quick or not peers else [["java3.9", own, own], [own, "java3.9", "java3.9"]]
     for makes, observer in [(makes, False) for makes in choices] + [(makes, True) for makes in observers]:
-        for upgrades in ([True] if args.quick else [True, False]):
+        for upgrades in [True] if args.quick else [True, False]:
             began = time.monotonic()
             nodes = Trial(makes, args.port, upgrades, observer).run()
             names = " ".join("Ostler" if make == own else make for make in makes)
-            print("%s%s, upgrades %s: %d nodes (%.1f s)" % (
-                names, " (the first observes)" * observer, upgrades, nodes, time.monotonic() - began), flush=True)
+            print(
+                "%s%s, upgrades %s: %d nodes (%.1f s)"
+                % (names, " (the first observes)" * observer, upgrades, nodes, time.monotonic() - began),
+                flush=True,
+            )
     count = len(choices) + len(observers)
     summary = "local sessions in %d ensembles: no transaction, no move, ephemerals by upgrade" % count
     if missing:

@@ -1,19 +1,17 @@
-#!/usr/bin/env python3
 """A server that lost its disk must not vote before it has the tree again, whatever state a crash has left on its disk.
 
 Server 1 is down while 2 and 3 acknowledge a write. Both are killed, and 2 loses its disk. Its disk then has what a
 crash during synchronization may leave: an accepted epoch and no tree. 1 and 2 must not serve without 3, and with 3 all
-servers have the write. Java servers have no such guard, so they are not compared. """
+servers have the write. Java servers have no such guard, so they are not compared."""
+
 import os
 import shutil
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from rig.outcome import Mismatch, conclude, expect  # noqa: E402
-from rig.server import NotServing, arguments, work_folder  # noqa: E402
-from rig.wire import Session  # noqa: E402
+from ensemble.cluster import Cluster
+from harness.outcome import Mismatch, conclude, expect
+from harness.server import NotServing, arguments, work_folder
+from harness.session import Session
 
 WITHOUT_S = 8  # how long 1 and 2 must not serve
 # The files that are left in each folder `version-2`.
@@ -62,8 +60,10 @@ def run(make, left, port):
             session = Session(cluster.wait_quorum().port)
             there = session.exists("/x")
             session.drop()
-            raise Mismatch("%s although 2 lost its disk and 3 is down; the acknowledged write %s" % (
-                serves, "is there" if there else "is gone"))
+            raise Mismatch(
+                "%s although 2 lost its disk and 3 is down; the acknowledged write %s"
+                % (serves, "is there" if there else "is gone")
+            )
         cluster[3].start()
         cluster.wait_quorum()
         for member in cluster.running():
@@ -76,8 +76,11 @@ def check():
     failed = []
     for what, left in LEFT.items():
         try:
-            print("left is %s: no server serves without server 3, %d nodes everywhere with it" % (
-                what, run(args.server, left, args.port)), flush=True)
+            print(
+                "left is %s: no server serves without server 3, %d nodes everywhere with it"
+                % (what, run(args.server, left, args.port)),
+                flush=True,
+            )
         except (Mismatch, NotServing, AssertionError) as why:
             print("FAILED, left is %s: %s" % (what, why), flush=True)
             failed.append("left is %s: %s" % (what, str(why).split("\n")[0]))

@@ -1,37 +1,47 @@
-#!/usr/bin/env python3
 """Ensembles of Ostler and Java servers under load while leaders are killed: all trees must be the same at all times.
 
-All eight choices of the server under test and Java 3.9 for three servers, and some with Java 3.8. The load is that of
-load.py, whose acknowledged writes must all be there, and clients with requests of every kind (wander.py). A server
-compares the digest that comes with each transaction with that of its own tree: none may differ, except three kinds that
-Java has of its own, which are printed. One is at a server that took a snapshot from a Java leader, which sends it while
-it changes: the difference is counted until the follower has caught up. One is at a Java server that loses its leader,
-and replays its log into the tree while it still applies the last commits. One is at a Java server that reads a snapshot
-which it wrote while it applied a transaction.
+Three servers run in all eight combinations of the server under test and Java 3.9, and some with Java 3.8. The load is
+that of load.py, whose acknowledged writes must all be there, and clients with requests of every kind
+(mixed_requests.py).
+
+A server compares the digest that comes with each transaction with that of its own tree. None may differ, except three
+kinds of Java's own, which are printed:
+
+- a server took a snapshot from a Java leader, which changes while it sends it: the difference is counted until the
+  follower has caught up;
+- a Java server loses its leader, and replays its log into the tree while it still applies the last commits;
+- a Java server reads a snapshot that it wrote while it applied a transaction.
 """
+
 import glob
 import os
 import random
 import re
-import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble import wander  # noqa: E402
-from ensemble.cluster import Cluster  # noqa: E402
-from ensemble.load import SETTINGS, Load  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, available, work_folder  # noqa: E402
+from ensemble import mixed_requests
+from ensemble.cluster import Cluster
+from ensemble.load import SETTINGS, Load
+from harness.outcome import Mismatch, Skip, conclude, expect_equal
+from harness.server import NotServing, arguments, available, work_folder
 
 TICK_MS = 300
-KEYS = {**SETTINGS, "tickTime": TICK_MS, "snapCount": 3000, "preAllocSize": 1024, "znode.container.checkIntervalMs": 500}
+KEYS = {
+    **SETTINGS,
+    "tickTime": TICK_MS,
+    "snapCount": 3000,
+    "preAllocSize": 1024,
+    "znode.container.checkIntervalMs": 500,
+}
 HARMS = ["leader", "leader after a follower", "follower", "leader after a follower", "all", "leader"]
-WANDERERS = 2
+MIXED_REQUESTS_CLIENTS = 2
 # In the log of a Java leader: what it sends to which learner.
-LEARNER = re.compile(r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
-                     r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+), zxid of leader is (0x[0-9a-f]+)")
+LEARNER = re.compile(
+    r"Synchronizing with Learner sid: (\d+) .*peerLastZxid=(0x[0-9a-f]+)"
+    r"|Sending snapshot last zxid of peer is (0x[0-9a-f]+), zxid of leader is (0x[0-9a-f]+)"
+)
 FIRST_MISMATCH = re.compile(r"First digest mismatch on txn: .{0,200}", re.S)
 
 
@@ -70,8 +80,11 @@ class Trial:
             self._start(self.cluster.members.values())
             self._note_leader()
             self.load = load = Load(self.cluster.ports(), 3, self.seed)
-            wander.prepare(self.cluster.ports()[0])
-            load.all += [wander.Wanderer(self.cluster.ports(), n, self.seed, "java3.8" in self.makes) for n in range(WANDERERS)]
+            mixed_requests.prepare(self.cluster.ports()[0])
+            load.all += [
+                mixed_requests.MixedRequestsClient(self.cluster.ports(), n, self.seed, "java3.8" in self.makes)
+                for n in range(MIXED_REQUESTS_CLIENTS)
+            ]
             load.start()
             for harm in harms:
                 load.wait_progress()
@@ -87,12 +100,16 @@ class Trial:
             nodes = self.cluster.look_same(without_digests=given_snapshots(self.cluster))
             for member in self.cluster.running():
                 self._count_mismatches(member)
-        wandered = [one for one in load.all if isinstance(one, wander.Wanderer)]
+        mixed_clients = [one for one in load.all if isinstance(one, mixed_requests.MixedRequestsClient)]
         expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
         return "%d writes acknowledged, %d of all kinds (%d refused), %d nodes; led by %s%s" % (
-            load.acknowledged, sum(w.total for w in wandered), sum(w.refused for w in wandered), nodes,
+            load.acknowledged,
+            sum(w.total for w in mixed_clients),
+            sum(w.refused for w in mixed_clients),
+            nodes,
             ", ".join("%s %dx" % item for item in sorted(self.led.items())),
-            "".join("; %d digest mismatches of %s, %s" % (n, *whose) for whose, n in self.forgiven.items()))
+            "".join("; %d digest mismatches of %s, %s" % (n, *whose) for whose, n in self.forgiven.items()),
+        )
 
     def make_of(self, member):
         return "Java" if is_java(self.makes[member.number - 1]) else "Ostler"
@@ -182,8 +199,10 @@ class Trial:
         elif all_by_itself(log):
             reason = "which was losing its leader, or read a snapshot of its own"
         else:
-            raise Mismatch("%s counted %d digest mismatches%s" % (
-                self._name(member), count, "".join("\n  " + line for line in FIRST_MISMATCH.findall(log)[-1:])))
+            raise Mismatch(
+                "%s counted %d digest mismatches%s"
+                % (self._name(member), count, "".join("\n  " + line for line in FIRST_MISMATCH.findall(log)[-1:]))
+            )
         self._forgive(member, count, reason)
 
 
@@ -197,7 +216,7 @@ def all_by_itself(log):
     In that time it replays its log into the tree while its CommitProcessor still applies commits to it, so the digest
     that belongs to a record can be compared with that of a tree that is further on already. A snapshot it writes while
     a transaction is applied, which can be in the tree and not yet in the digest that is written behind it: then they
-    differ as soon as the snapshot is read, before any record. """
+    differ as soon as the snapshot is read, before any record."""
     losing, found, before = False, False, ""
     for line in log.splitlines():
         if SHUTTING_DOWN.search(line):
@@ -232,7 +251,7 @@ def check():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     peers, missing = available(args.peers)
-    os.environ.setdefault("LEVEL", "INFO")  # of Java's log, which then tells how learners are synchronised
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     wanted = [args.makes.split(",")] if args.makes else list(choices(args.server, peers, args.quick))
     harms = [HARMS[n % len(HARMS)] for n in range(args.kills)]
     for makes in wanted:
@@ -244,7 +263,9 @@ def check():
             raise Mismatch("seed %d, %s: %s" % (args.seed, name, what)) from what
         print("%s: %s (%.1f s)" % (name, summary, time.monotonic() - began), flush=True)
     summary = "%d mixed ensembles, %d kills each: nothing acknowledged lost, trees equal, no digest mismatch" % (
-        len(wanted), len(harms))
+        len(wanted),
+        len(harms),
+    )
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

@@ -8,13 +8,14 @@
 A cut way is a neighbour entry with an unused address: the packets are sent and arrive nowhere. Clients are on the
 bridge itself, and reach every server at any time. It takes root (`ip netns`), and what it makes is gone at the end.
 """
+
 import atexit
 import os
 import subprocess
 
 from ensemble.links import Ways
-from rig.address import found_at
-from rig.outcome import Skip
+from harness.address import found_at
+from harness.outcome import Skip
 
 NOBODY = "02:00:00:00:00:00"
 
@@ -42,13 +43,18 @@ class Namespaces(Ways):
 
     def start(self):
         atexit.register(self.stop)
-        _ip("link add %s type bridge" % self.bridge, "link set %s up" % self.bridge,
-            "addr add %s/24 dev %s" % (self.host(254), self.bridge))
+        _ip(
+            "link add %s type bridge" % self.bridge,
+            "link set %s up" % self.bridge,
+            "addr add %s/24 dev %s" % (self.host(254), self.bridge),
+        )
         for n in self.numbers:
             name, here = self._name(n), "%s-%d" % (self.bridge, n)
             _ip("netns add " + name)
-            _ip("link add %s type veth peer name eth0 address %s netns %s" % (here, _hardware(n), name),
-                "link set %s master %s up" % (here, self.bridge))
+            _ip(
+                "link add %s type veth peer name eth0 address %s netns %s" % (here, _hardware(n), name),
+                "link set %s master %s up" % (here, self.bridge),
+            )
             in_namespace(name, "link set lo up", "link set eth0 up", "addr add %s/24 dev eth0" % self.host(n))
         self.heal()
         return self
@@ -58,7 +64,8 @@ class Namespaces(Ways):
         for source, sink in ways:
             there = _hardware(sink) if is_open else NOBODY
             lines.setdefault(source, []).append(
-                "neigh replace %s lladdr %s dev eth0 nud permanent" % (self.host(sink), there))
+                "neigh replace %s lladdr %s dev eth0 nud permanent" % (self.host(sink), there)
+            )
         for source, orders in lines.items():
             in_namespace(self._name(source), *orders)
 

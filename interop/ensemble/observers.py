@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Observers that follow followers (observerMasterPort), Ostler and Java on either side, under load through the
 observers.
 
@@ -6,17 +5,16 @@ There are three participants and two observers, and all clients use the observer
 then the leader, then both followers are stopped for longer than syncLimit. Each time the observers must find another
 follower, no acknowledged write is lost, and no session ends whose client comes back in time. At the end all trees are
 the same, and all digests, except at servers that took a snapshot from a Java server (see mixed.py). An observer never
-follows the leader. """
+follows the leader."""
+
 import os
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import PORTS_PER_SERVER, Cluster  # noqa: E402
-from ensemble.load import SETTINGS, Load  # noqa: E402
-from ensemble.mixed import given_snapshots  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, available, work_folder  # noqa: E402
+from ensemble.cluster import PORTS_PER_SERVER, Cluster
+from ensemble.load import SETTINGS, Load
+from ensemble.mixed import given_snapshots
+from harness.outcome import Mismatch, Skip, conclude, expect, expect_equal
+from harness.server import NotServing, arguments, available, work_folder
 
 VOTERS, OBSERVERS = (1, 2, 3), (4, 5)
 TICK_MS, SYNC_LIMIT = 200, 5
@@ -28,8 +26,9 @@ class Trial:
         masters = port + PORTS_PER_SERVER * (len(VOTERS) + len(OBSERVERS) + 1)
         settings = {**SETTINGS, "tickTime": TICK_MS, "syncLimit": SYNC_LIMIT, "observerMasterPort": masters}
         makes = [voters] * len(VOTERS) + [observers] * len(OBSERVERS)
-        self.cluster = Cluster(makes, work_folder("observers"), port, settings, OBSERVERS,
-                               host=lambda n: "127.0.0.%d" % (10 + n))
+        self.cluster = Cluster(
+            makes, work_folder("observers"), port, settings, OBSERVERS, host=lambda n: "127.0.0.%d" % (10 + n)
+        )
 
     def run(self):
         with self.cluster:
@@ -53,7 +52,10 @@ class Trial:
                     expect_equal(member.digest_mismatches(), 0, "digest mismatches of server %d" % member.number)
         expect_equal(load.expired, 0, "sessions that ended although their clients came back in time")
         return "%d writes acknowledged through observers, %d nodes everywhere, longest wait %.2f s" % (
-            load.acknowledged, nodes, load.longest_gap())
+            load.acknowledged,
+            nodes,
+            load.longest_gap(),
+        )
 
     def _master(self, observer):
         return int(self.cluster[observer].mntr().get("zk_observer_master_id", -1))
@@ -69,9 +71,13 @@ class Trial:
             due = {m.number: masters.count(m.number) for m in voters}
             if known == due and leader.number not in masters and sum(due.values()) == len(OBSERVERS):
                 return "server %d leads, %s" % (
-                    leader.number, ", ".join("%d follows %d" % pair for pair in zip(OBSERVERS, masters)))
-            expect(time.monotonic() < until, "server %d leads, observers follow %s, followers know of %s" % (
-                leader.number, masters, known))
+                    leader.number,
+                    ", ".join("%d follows %d" % pair for pair in zip(OBSERVERS, masters)),
+                )
+            expect(
+                time.monotonic() < until,
+                "server %d leads, observers follow %s, followers know of %s" % (leader.number, masters, known),
+            )
             time.sleep(0.05)
 
     def _again(self, load, members):
@@ -107,13 +113,14 @@ def check():
     parser.add_argument("--peers", default="java3.9,java3.8", help="the servers to mix with (default: %(default)s)")
     args = parser.parse_args()
     peers, missing = available(args.peers)
-    os.environ.setdefault("LEVEL", "INFO")  # of Java's log, which then tells how learners are synchronised
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     choices = [(args.server, args.server)]
     for peer in peers:
         choices += [(args.server, peer), (peer, args.server)]
     for voters, observers in choices:
         name = "%s votes, %s observes" % tuple(
-            "Ostler" if make == args.server else make for make in (voters, observers))
+            "Ostler" if make == args.server else make for make in (voters, observers)
+        )
         began = time.monotonic()
         try:
             summary = Trial(voters, observers, args.port).run()

@@ -1,26 +1,23 @@
-#!/usr/bin/env python3
 """An ensemble that has lost its quorum serves read-only clients, and these go on when the quorum is back.
 
     python3 interop/ensemble/read_only.py [--server CMD] [--port N] [--quick]
 
 Uses bare sockets, kazoo (read_only=True) and ZooKeeper's shell (-r) at the last server, first with the server under
-test, then with Java 3.9, which must do the same. """
+test, then with Java 3.9, which must do the same."""
+
 import os
 import socket
 import struct
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster, patiently  # noqa: E402
-from rig.outcome import Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.peers import LAUNCHER, need  # noqa: E402
-from rig.program import Program  # noqa: E402
-from rig.server import arguments, available, four_letter_word, work_folder  # noqa: E402
-from rig.wire import (  # noqa: E402
-    CREATE, EPHEMERAL, GET_DATA, MULTI, SET_DATA, ConnectionLost, Refused, Session, SessionExpired, buffer, create_body,
-    multi_body, set_body, string,
-)
+from ensemble.cluster import Cluster, patiently
+from harness.jute import buffer, ustring
+from harness.outcome import Skip, conclude, expect, expect_equal
+from harness.peers import LAUNCHER, need
+from harness.program import Program
+from harness.protocol import CREATE, EPHEMERAL, GET_DATA, MULTI, SET_DATA, create_body, multi_body, set_body
+from harness.server import arguments, available, four_letter_word, work_folder
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 SYNC, RECONFIG = 9, 16
 NOT_READ_ONLY = -119
@@ -76,7 +73,7 @@ class Trial:
             first.create("/mine", b"", EPHEMERAL)
             for member in self.cluster.running():  # all have it
                 sync = Session(member.port)
-                sync.call(SYNC, string("/"))
+                sync.call(SYNC, ustring("/"))
                 sync.close()
             left, gone = self.lose_the_quorum()
             self._words(left.port)
@@ -86,8 +83,7 @@ class Trial:
                 member.start()
             self.cluster.wait_quorum()
             self._goes_on(first, programs)
-            nodes = self.cluster.look_same()
-        return nodes
+            return self.cluster.look_same()
 
     def _words(self, port):
         expect_equal(four_letter_word(port, "isro"), "ro", "isro")
@@ -101,20 +97,26 @@ class Trial:
     def _sockets(self, port, first):
         expect(is_closed(port), "a client that wants to write got an answer")
         expect(is_closed(port, session_id=first.id, password=first.password), "a session of the ensemble got an answer")
-        expect(is_closed(port, session_id=first.id, password=first.password, read_only=True),
-               "a session of the ensemble was taken by a server without a leader")
+        expect(
+            is_closed(port, session_id=first.id, password=first.password, read_only=True),
+            "a session of the ensemble was taken by a server without a leader",
+        )
         reader = Session(port, read_only=True)
         expect(reader.read_only, "the handshake does not say that the server is read-only")
         expect_equal(reader.get("/a")[0], b"before", "what was written before")
         expect(reader.exists("/mine"), "an ephemeral of a session that lives is not shown")
         writes = {
-            "create": (CREATE, create_body("/b")), "ephemeral": (CREATE, create_body("/b", flags=EPHEMERAL)),
-            "set": (SET_DATA, set_body("/a", b"no")), "multi": (MULTI, multi_body([])), "sync": (SYNC, string("/a")),
-            "malformed": (CREATE, b""), "reconfig": (RECONFIG, string(None) * 3 + struct.pack(">q", -1)),
+            "create": (CREATE, create_body("/b")),
+            "ephemeral": (CREATE, create_body("/b", flags=EPHEMERAL)),
+            "set": (SET_DATA, set_body("/a", b"no")),
+            "multi": (MULTI, multi_body([])),
+            "sync": (SYNC, ustring("/a")),
+            "malformed": (CREATE, b""),
+            "reconfig": (RECONFIG, ustring(None) * 3 + struct.pack(">q", -1)),
         }
         for name, (op, body) in writes.items():
             expect_equal(code_of(lambda: reader.call(op, body)), NOT_READ_ONLY, "error of %s" % name)
-        reader.call(GET_DATA, string("/a") + b"\1")  # leaves a watch
+        reader.call(GET_DATA, ustring("/a") + b"\1")  # leaves a watch
         expect("Local Session Sets (" in four_letter_word(port, "dump"), "dump shows no local sessions")
         again = Session(port, session_id=reader.id, password=reader.password, read_only=True)
         expect_equal(again.id, reader.id, "session that came back")
@@ -126,14 +128,30 @@ class Trial:
             pass
 
     def _programs(self, port):
-        kazoo = Program([os.path.join(need("venv"), "bin", "python"), os.path.join(os.path.dirname(__file__), "kazoo_reader.py"),
-                         ",".join("127.0.0.1:%d" % p for p in self.cluster.ports())])
+        kazoo = Program(
+            [
+                os.path.join(need("venv"), "bin", "python"),
+                os.path.join(os.path.dirname(__file__), "kazoo_reader.py"),
+                ",".join("127.0.0.1:%d" % p for p in self.cluster.ports()),
+            ]
+        )
         kazoo.wait_for(r"^now CONNECTED\n", timeout=40)
         kazoo.ask("state", r"^state CONNECTED_RO\n")
         kazoo.ask("get /a", r"^data before$")
         kazoo.ask("set /a kazoo", r"^not a read-only call$")
-        shell = Program([LAUNCHER, "3.9", "-c", "org.apache.zookeeper.ZooKeeperMain", "-timeout", str(SHELL_MS), "-r",
-                         "-server", ",".join("127.0.0.1:%d" % p for p in self.cluster.ports())])
+        shell = Program(
+            [
+                LAUNCHER,
+                "3.9",
+                "-c",
+                "org.apache.zookeeper.ZooKeeperMain",
+                "-timeout",
+                str(SHELL_MS),
+                "-r",
+                "-server",
+                ",".join("127.0.0.1:%d" % p for p in self.cluster.ports()),
+            ]
+        )
         shell.wait_for(r"state:ConnectedReadOnly type:None", timeout=40)
         shell.ask("get /a", r"^before$")
         shell.ask("set /a shell", r"Not a read-only call")
@@ -141,8 +159,9 @@ class Trial:
 
     def _goes_on(self, first, programs):
         """All clients move to a server with a leader by themselves, and the session from before the loss goes on."""
-        back = patiently(lambda: Session(
-            self.cluster[2].port, 30_000, first.id, first.password, seen_zxid=first.seen_zxid))
+        back = patiently(
+            lambda: Session(self.cluster[2].port, 30_000, first.id, first.password, seen_zxid=first.seen_zxid)
+        )
         expect_equal((back.id, back.ephemerals()), (first.id, ["/mine"]), "session of before, and what it owns")
         back.set("/a", b"after")
         kazoo, shell = programs
@@ -187,7 +206,9 @@ def check():
         Trial(make, args.port).run()
         Trial(make, args.port, local="false").no_sessions()
         print("%s: readers were served (%.1f s)" % (make, time.monotonic() - began), flush=True)
-    summary = "without a quorum clients read and cannot write; kazoo, the Java shell and earlier sessions go on after it"
+    summary = (
+        "without a quorum clients read and cannot write; kazoo, the Java shell and earlier sessions go on after it"
+    )
     if missing:
         raise Skip("%s; not tried with %s" % (summary, "; ".join(missing)))
     return summary

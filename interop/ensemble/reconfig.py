@@ -1,27 +1,32 @@
-#!/usr/bin/env python3
 """Reconfiguration under load: an ensemble grows from one server to three, another server joins, the leader leaves, a
 server is replaced, one changes its client port, and one changes its ports for other servers.
 
     python3 interop/ensemble/reconfig.py [--server CMD] [--port N] [--makes CMD,CMD,CMD,CMD,CMD]
 
 Five servers take part; each may be a Java server (java3.9). Clients write as soon as there are three servers. Each
-change must commit, every server must show the new configuration, and writes may fail only by lost connections. """
+change must commit, every server must show the new configuration, and writes may fail only by lost connections."""
+
 import os
 import socket
 import struct
-import sys
 import time
 
-if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import PORTS_PER_SERVER, Cluster, Member  # noqa: E402
-from ensemble.load import SETTINGS, Load  # noqa: E402
-from rig.outcome import Mismatch, conclude, expect  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import ConnectionLost, Refused, Session, SessionExpired, string  # noqa: E402
+from ensemble.cluster import PORTS_PER_SERVER, Cluster, Member
+from ensemble.load import SETTINGS, Load
+from harness.jute import ustring
+from harness.outcome import Mismatch, conclude, expect
+from harness.server import arguments, work_folder
+from harness.session import ConnectionLost, Refused, Session, SessionExpired
 
 RECONFIG, NO_QUORUM_YET, IN_PROGRESS = 16, -13, -14
-KEYS = {**SETTINGS, "reconfigEnabled": "true", "skipACL": "yes", "standaloneEnabled": "false", "initLimit": 20, "syncLimit": 10}
+KEYS = {
+    **SETTINGS,
+    "reconfigEnabled": "true",
+    "skipACL": "yes",
+    "standaloneEnabled": "false",
+    "initLimit": 20,
+    "syncLimit": 10,
+}
 
 
 class Changing(Member):
@@ -57,7 +62,7 @@ class Changes:
         """Sends a reconfig to a server that stays, and repeats it only after a lost connection. Returns the new
         configuration."""
         until = time.monotonic() + timeout
-        body = string(joining) + string(leaving) + string(None) + struct.pack(">q", -1)
+        body = ustring(joining) + ustring(leaving) + ustring(None) + struct.pack(">q", -1)
         while time.monotonic() < until:
             for member in self.cluster.running():
                 if str(member.number) == leaving:
@@ -155,7 +160,9 @@ def refuses(port, timeout=5):
 
 def check():
     parser = arguments(__doc__)
-    parser.add_argument("--makes", help="the commands of servers 1 to 5, comma-separated (default: the server five times)")
+    parser.add_argument(
+        "--makes", help="the commands of servers 1 to 5, comma-separated (default: the server five times)"
+    )
     args = parser.parse_args()
     makes = args.makes.split(",") if args.makes else [args.server] * 5
     changes = Changes(makes, work_folder("reconfig"), args.port)
@@ -207,7 +214,9 @@ def check():
         load.stop()
         load.check(changes.port(staying[1]))
         return "joined, left, replaced and moved under load; %d writes acknowledged, none lost, longest gap %.0f ms" % (
-            load.acknowledged, load.longest_gap() * 1000)
+            load.acknowledged,
+            load.longest_gap() * 1000,
+        )
     finally:
         cluster.stop()
 

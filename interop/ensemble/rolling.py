@@ -1,19 +1,18 @@
-#!/usr/bin/env python3
 """Server lists that change by restarting one server after the other, without reconfig: Ostler, Java and mixed.
 
 The lowest-numbered of three servers moves to another address and restarts with the new lines, while the others still
 have the old ones. Then the others restart with the new lines. Two servers swap their addresses. Hosts get names in
 place of addresses. Three servers become four, and four become three. An observer joins that only its own file lists. As
-with Java, each server serves within seconds of its start, and has what was written before. """
+with Java, each server serves within seconds of its start, and has what was written before."""
+
 import os
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import PORTS_PER_SERVER, Cluster, Member  # noqa: E402
-from rig.outcome import Mismatch, Skip, conclude, expect, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, available, work_folder  # noqa: E402
-from rig.wire import NODE_EXISTS, ConnectionLost, Refused, Session  # noqa: E402
+from ensemble.cluster import PORTS_PER_SERVER, Cluster, Member
+from harness.outcome import Mismatch, Skip, conclude, expect, expect_equal
+from harness.protocol import NODE_EXISTS
+from harness.server import NotServing, arguments, available, work_folder
+from harness.session import ConnectionLost, Refused, Session
 
 WITHIN_S = 10  # a Java server needs up to 4, of which its start is one
 MOVED, OBSERVER = 1, 4
@@ -129,7 +128,7 @@ def grows(makes, port):
         since = time.monotonic()
         fourth.start()
         took = [serves(fourth, since)]
-        # The leader last, as usual. If the new server leads, servers with the old list do not know it, and wait for their
+        # The leader last. If the new server leads, servers with the old list do not know it, and wait for their
         # own restart, as with Java.
         for member in sorted(first_three, key=lambda member: member.mode() == "leader"):
             member.settings["server.4"] = line_of(port, 4)
@@ -157,7 +156,7 @@ def unlisted_observer(voters, observer, port):
         cluster.start().wait_quorum()
         write_before(cluster[1])
         own = port + PORTS_PER_SERVER * OBSERVER
-        keys = {key: value for key, value in cluster[1].settings.items()}
+        keys = dict(cluster[1].settings.items())
         keys["server.%d" % OBSERVER] = "127.0.0.1:%d:%d:observer" % (own + 1, own + 2)
         member = Member(observer, os.path.join(work_folder("rolling"), "server-%d" % OBSERVER), own, OBSERVER, keys)
         try:
@@ -187,7 +186,10 @@ def check():
             ("from four to three, %s" % name, lambda m=mover, o=others: shrinks([m, o, o, o], args.port)),
             ("two change places, %s" % name, lambda m=mover, o=others: swaps([m, o, o], args.port)),
             ("names for addresses, %s" % name, lambda m=mover, o=others: renames([m, o, o], args.port)),
-            ("observer that only its file lists, %s" % name, lambda m=mover, o=others: unlisted_observer(o, m, args.port)),
+            (
+                "observer that only its file lists, %s" % name,
+                lambda m=mover, o=others: unlisted_observer(o, m, args.port),
+            ),
         ]
     failed = []
     scenes = [(name, scene) for name, scene in scenes if name.startswith(args.only or "")]

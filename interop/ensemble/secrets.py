@@ -1,21 +1,20 @@
-#!/usr/bin/env python3
 """Three Ostler servers under load begin to use a secret for session passwords, change it, and go back to Java servers.
 
     python3 interop/ensemble/secrets.py [--server CMD] [--port N] [--peer java3.9]
 
 Each step restarts one server after the other, as in docs/sessions.md. A Java server that starts too early must stay
 outside without harm. No acknowledged write may be lost. No session may end whose client comes back: sessions from
-before the secret, sessions from after it, and sessions that write nothing and stay connected. """
+before the secret, sessions from after it, and sessions that write nothing and stay connected."""
+
 import os
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster, patiently  # noqa: E402
-from ensemble.load import SETTINGS, Client, Load  # noqa: E402
-from rig.outcome import Mismatch, conclude, expect, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, command, work_folder  # noqa: E402
-from rig.wire import EPHEMERAL, ConnectionLost, Session, SessionExpired  # noqa: E402
+from ensemble.cluster import Cluster, patiently
+from ensemble.load import SETTINGS, Client, Load
+from harness.outcome import Mismatch, conclude, expect, expect_equal
+from harness.protocol import EPHEMERAL
+from harness.server import NotServing, arguments, command, work_folder
+from harness.session import ConnectionLost, Session, SessionExpired
 
 MARK = 0xFF
 OUTSIDE_S = 5
@@ -57,6 +56,7 @@ class Stayer:
 
 class LaterLoad(Load):
     """A second load, whose clients have other znodes than those of the first."""
+
     CLIENT = staticmethod(lambda ports, number, seed: Client(ports, number + 100, seed))
 
 
@@ -96,7 +96,9 @@ class Steps:
             # Digests of Java servers that have lost their leader under load differ by themselves: see mixed.py.
             nodes = self.cluster.look_same(without_digests=self.cluster.members)
         return "%d writes acknowledged, none lost, no session lost; %d nodes, the same at all servers" % (
-            self.load.acknowledged, nodes)
+            self.load.acknowledged,
+            nodes,
+        )
 
     def _load_anew(self):
         """Starts clients with new sessions."""
@@ -105,7 +107,7 @@ class Steps:
         self.load = LaterLoad(self.cluster.ports(), 3, seed=1).start()
 
     def _stay(self, secret):
-        for port in self.cluster.ports():
+        for _port in self.cluster.ports():
             stayer = Stayer(self.cluster.ports(), "/stays-%d" % len(self.stayers))
             expect_equal(has_secret(stayer.session.id), secret, "the id says that there is a secret")
             self.stayers.append(stayer)

@@ -1,23 +1,20 @@
-#!/usr/bin/env python3
 """An ensemble under load while servers are killed, stopped for a while, and cut off from each other.
 
 Each round injects one fault, waits for a quorum where there must be one, repairs the fault, and waits until all servers
 serve and every client writes. Every few rounds the load pauses: all trees must be equal, with equal digests for each
 zxid for which two servers kept one, and everything acknowledged must be there in order (see load.py). The seed decides
-the faults and their times. """
-import os
+the faults and their times."""
+
 import random
-import sys
 import time
 from collections import Counter
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from ensemble.links import Links  # noqa: E402
-from ensemble.load import SETTINGS, Load  # noqa: E402
-from ensemble.namespaces import Namespaces  # noqa: E402
-from rig.outcome import Mismatch, conclude, expect, expect_equal  # noqa: E402
-from rig.server import NotServing, arguments, work_folder  # noqa: E402
+from ensemble.cluster import Cluster
+from ensemble.links import Links
+from ensemble.load import SETTINGS, Load
+from ensemble.namespaces import Namespaces
+from harness.outcome import Mismatch, conclude, expect, expect_equal
+from harness.server import NotServing, arguments, work_folder
 
 TICK_MS, SYNC_LIMIT, INIT_LIMIT = 200, 10, 30
 SYNC_S = TICK_MS * SYNC_LIMIT / 1000
@@ -182,8 +179,10 @@ class Storm:
             one.stopping = True
         for member in self.cluster.running():
             about = member.srvr()
-            print("server %d: %s at %s, %s nodes" % (
-                member.number, about.get("Mode"), about.get("Zxid"), about.get("Node count")))
+            print(
+                "server %d: %s at %s, %s nodes"
+                % (member.number, about.get("Mode"), about.get("Zxid"), about.get("Node count"))
+            )
         try:
             self.cluster.wait_quorum(30)
             print("%d nodes, the same at all servers" % self.cluster.look_same())
@@ -208,18 +207,30 @@ def check():
     parser.add_argument("--quick", action="store_true", help="20 rounds")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="these harms, comma-separated, in this order")
-    parser.add_argument("--links", choices=["ports", "namespaces"], default="ports",
-                        help="what is cut: connections through forwarding ports, or the links of network namespaces, one "
-                             "per server, which takes root (default: %(default)s)")
+    parser.add_argument(
+        "--links",
+        choices=["ports", "namespaces"],
+        default="ports",
+        help="what is cut: connections through forwarding ports, or the links of network namespaces, one "
+        "per server, which takes root (default: %(default)s)",
+    )
     parser.add_argument("--clients", type=int, default=4)
     args = parser.parse_args()
     rounds, chance = 20 if args.quick else args.rounds, random.Random(args.seed)
-    settings = {**SETTINGS, "tickTime": TICK_MS, "syncLimit": SYNC_LIMIT, "initLimit": INIT_LIMIT, "snapCount": 5000,
-                "preAllocSize": 1024}
+    settings = {
+        **SETTINGS,
+        "tickTime": TICK_MS,
+        "syncLimit": SYNC_LIMIT,
+        "initLimit": INIT_LIMIT,
+        "snapCount": 5000,
+        "preAllocSize": 1024,
+    }
     print("seed %d, %d servers, %d rounds" % (args.seed, args.size, rounds), flush=True)
     between = Namespaces(args.size) if args.links == "namespaces" else Links(args.size, args.port + LINK_PORTS)
-    with between as links, \
-            Cluster([args.server] * args.size, work_folder("storm"), args.port, settings, links=links) as cluster:
+    with (
+        between as links,
+        Cluster([args.server] * args.size, work_folder("storm"), args.port, settings, links=links) as cluster,
+    ):
         links.start()
         cluster.start().wait_quorum()
         load = Load(cluster.ports(), args.clients, args.seed)
@@ -236,16 +247,35 @@ def check():
             except (Mismatch, AssertionError, NotServing) as what:
                 storm.show()
                 raise Mismatch("round %d of seed %d, %s: %s" % (n, args.seed, harm, what)) from what
-            print("round %d, %s: %d more writes (%.1f s)%s" % (
-                n, harm, load.acknowledged - before, time.monotonic() - began,
-                "; all there, all equal" if n % LOOK_EVERY == 0 or n == rounds else ""), flush=True)
+            print(
+                "round %d, %s: %d more writes (%.1f s)%s"
+                % (
+                    n,
+                    harm,
+                    load.acknowledged - before,
+                    time.monotonic() - began,
+                    "; all there, all equal" if n % LOOK_EVERY == 0 or n == rounds else "",
+                ),
+                flush=True,
+            )
             if n % LOOK_EVERY == 0 and n < rounds:
                 load.start()
         expect(load.acknowledged > rounds * 100, "only %d writes were acknowledged" % load.acknowledged)
-        return "seed %d, %d servers, %d rounds: %d writes acknowledged, none lost; %d reconnections, %d unanswered writes " \
-            "kept, %d sessions of visitors; trees equal, no digest mismatch; at most %.1f s without a leader after a kill" % (
-                args.seed, args.size, rounds, load.acknowledged, load.reconnected, sum(c.kept for c in load.clients),
-                load.visitor.total, storm.longest_without_leader)
+        return (
+            "seed %d, %d servers, %d rounds: %d writes acknowledged, none lost; %d reconnections, %d unanswered writes "
+            "kept, %d sessions of visitors; trees equal, no digest mismatch; "
+            "at most %.1f s without a leader after a kill"
+            % (
+                args.seed,
+                args.size,
+                rounds,
+                load.acknowledged,
+                load.reconnected,
+                sum(c.kept for c in load.clients),
+                load.visitor.total,
+                storm.longest_without_leader,
+            )
+        )
 
 
 if __name__ == "__main__":

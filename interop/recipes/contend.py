@@ -1,24 +1,22 @@
-#!/usr/bin/env python3
 """Curator's and Ostler's recipes compete for one path: two processes of each, which are killed by turns.
 
 A holder writes a mark in the transaction that checks that it holds (crates/recipes/examples/contend.rs, Contend.java).
 So the server's history shows if two processes held at a time. Every second pair of kills waits until the victim holds.
 
     contend.py [--server CMD] [--size N] [--hand-overs N] [--kill-every N] [--recipes mutex,latch,...] [--together]
-    [--quick] """
-import os
-import sys
+    [--quick]"""
+
 import time
 from collections import Counter
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster, patiently  # noqa: E402
-from recipes import programs  # noqa: E402
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.peers import need  # noqa: E402
-from rig.program import Program  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import NO_NODE, Refused, Session  # noqa: E402
+from ensemble.cluster import Cluster, patiently
+from harness.outcome import conclude, expect
+from harness.peers import need
+from harness.program import Program
+from harness.protocol import NO_NODE
+from harness.server import arguments, work_folder
+from harness.session import Refused, Session
+from recipes import programs
 
 RECIPES = ("latch", "selector", "mutex", "semaphore-mutex", "read-write", "semaphore")
 SHARED = ("semaphore",)  # by as many as there are leases
@@ -51,6 +49,7 @@ class History:
             except Exception:
                 self.session = None
                 raise
+
         return patiently(attempt)
 
     def create(self, path):
@@ -58,7 +57,7 @@ class History:
 
     def read_on(self, recipe):
         names = self.ask(lambda session: session.children("/journal/" + recipe))
-        for name in names[len(self.entries[recipe]):]:
+        for name in names[len(self.entries[recipe]) :]:
             path = "/journal/%s/%s" % (recipe, name)
             self.holders[recipe].append(self.ask(lambda session: session.get(path)[0].decode()))
             self.moved[recipe] = time.monotonic()
@@ -69,7 +68,7 @@ class History:
         holders = self.holders[recipe]
         # A Java process takes its time to start: what was before its first turn does not count.
         first = next((at for at, name in enumerate(holders) if name.startswith("java")), len(holders))
-        return [pair for pair in zip(holders[first:], holders[first + 1:]) if pair[0] != pair[1]]
+        return [pair for pair in zip(holders[first:], holders[first + 1 :]) if pair[0] != pair[1]]
 
     def holds(self, recipe, name):
         if recipe in SHARED:
@@ -170,9 +169,18 @@ def contend(recipes, words_of, servers, port, wanted, kill_every):
         contenders.stop()
     for recipe in recipes:
         report(recipe, history)
-    print("  %s; %d ended by themselves; %.0f s" % (
-        ", ".join("%d kills of %s, %d while it held" % (all_, kind, held) for kind, (all_, held) in contenders.killed.items()),
-        len(contenders.troubles), time.monotonic() - began), flush=True)
+    print(
+        "  %s; %d ended by themselves; %.0f s"
+        % (
+            ", ".join(
+                "%d kills of %s, %d while it held" % (all_, kind, held)
+                for kind, (all_, held) in contenders.killed.items()
+            ),
+            len(contenders.troubles),
+            time.monotonic() - began,
+        ),
+        flush=True,
+    )
     return sum(len(history.hand_overs(recipe)) for recipe in recipes), kills
 
 
@@ -180,9 +188,17 @@ def report(recipe, history):
     turns = Counter(name.split("-")[0] for name in history.holders[recipe])
     expect(len(turns) == 2, "%s: not all have held: %s" % (recipe, dict(turns)))
     pairs = Counter(" to ".join(name.split("-")[0] for name in pair) for pair in history.hand_overs(recipe))
-    print("%s: %d hand-overs (%s), turns of java %d, of rust %d" % (
-        recipe, sum(pairs.values()), ", ".join("%s %d" % pair for pair in sorted(pairs.items())), turns["java"], turns["rust"],
-    ), flush=True)
+    print(
+        "%s: %d hand-overs (%s), turns of java %d, of rust %d"
+        % (
+            recipe,
+            sum(pairs.values()),
+            ", ".join("%s %d" % pair for pair in sorted(pairs.items())),
+            turns["java"],
+            turns["rust"],
+        ),
+        flush=True,
+    )
 
 
 def check():
@@ -213,7 +229,10 @@ def check():
             total, killed = total + changes, killed + kills
         cluster.look_same()
     return "%d hand-overs of %d recipes between Curator and Ostler with %d kills, never more holders than may be" % (
-        total, len(recipes), killed)
+        total,
+        len(recipes),
+        killed,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A holder whose server is cut off must stop taking itself for the holder before another process holds the lock.
 
 The holder (crates/recipes/examples/idle_holder.rs) writes nothing, and its follower, which takes ten seconds to notice
@@ -8,17 +7,15 @@ pings.
 
     cut_off.py [--server CMD] [--rounds N] [--quick]
 """
-import os
-import sys
+
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster  # noqa: E402
-from ensemble.links import Links  # noqa: E402
-from recipes import programs  # noqa: E402
-from rig.outcome import conclude, expect  # noqa: E402
-from rig.program import Program  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
+from ensemble.cluster import Cluster
+from ensemble.links import Links
+from harness.outcome import conclude, expect
+from harness.program import Program
+from harness.server import arguments, work_folder
+from recipes import programs
 
 SESSION_MS = 1500
 SETTINGS = {"tickTime": 200, "syncLimit": 50}
@@ -64,7 +61,11 @@ def check():
             both = one_round(cluster, links, words, "/held/unproven", "unproven")
             expect(both > 0, "a holder that relies on pings was not found out")
     return "%d times no process held for %.0f to %.0f ms; by pings alone two held for %.0f ms" % (
-        rounds, -max(apart), -min(apart), both)
+        rounds,
+        -max(apart),
+        -min(apart),
+        both,
+    )
 
 
 if __name__ == "__main__":

@@ -1,24 +1,22 @@
-#!/usr/bin/env python3
 """Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a
 group.
 
 Each step runs in a Java and in a Rust process at once (Data.java, crates/recipes/examples/data.rs), and both must see
 the same.
 """
-import os
-import sys
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from recipes import programs  # noqa: E402
-from rig.outcome import conclude, expect_equal  # noqa: E402
-from rig.peers import need  # noqa: E402
-from rig.program import Program  # noqa: E402
-from rig.server import Server, arguments, work_folder  # noqa: E402
+from harness.outcome import conclude, expect_equal
+from harness.peers import need
+from harness.program import Program
+from harness.server import Server, arguments, work_folder
+from recipes import programs
 
 
 def queue_lines(other):
     return (
-        ["removed 1"] + ["plain %s %d" % (other, i) for i in (1, 2, 3)] + ["plain 4", "plain 5"]
+        ["removed 1"]
+        + ["plain %s %d" % (other, i) for i in (1, 2, 3)]
+        + ["plain 4", "plain 5"]
         + ["priority first", "priority middle", "priority last", "id a", "id c", "delay now", "delay later"]
         + ["simple %s simple %d" % (other, i) for i in (1, 2, 3)]
     )
@@ -58,7 +56,10 @@ def check():
     where = "127.0.0.1:%d" % args.port
     with Server(args.server, folder, args.port):
         for step, wanted in STEPS.items():
-            both = {"java": Program(java + [where, step, "java", "rust"]), "rust": Program(rust + [where, step, "rust", "java"])}
+            both = {
+                "java": Program(java + [where, step, "java", "rust"]),
+                "rust": Program(rust + [where, step, "rust", "java"]),
+            }
             for who, other in (("java", "rust"), ("rust", "java")):
                 expect_equal(seen(both[who], who, step), wanted(other), "what %s sees in step %s" % (who, step))
             print("%s: both see the same" % step, flush=True)

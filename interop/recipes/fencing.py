@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes of a paused holder are refused: it is stopped (SIGSTOP) for longer than its session lasts, until another one
 holds.
 
@@ -8,18 +7,18 @@ journal no holder may have written after a later one.
 
     fencing.py [--server CMD] [--size N] [--rounds N] [--recipes latch,mutex] [--quick]
 """
-import os
+
 import re
-import sys
 import time
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from ensemble.cluster import Cluster, patiently  # noqa: E402
-from recipes import programs  # noqa: E402
-from rig.outcome import conclude, expect, expect_equal  # noqa: E402
-from rig.program import Program  # noqa: E402
-from rig.server import arguments, work_folder  # noqa: E402
-from rig.wire import GET_DATA, Reader, Session, string  # noqa: E402
+from ensemble.cluster import Cluster, patiently
+from harness.jute import Reader, ustring
+from harness.outcome import conclude, expect, expect_equal
+from harness.program import Program
+from harness.protocol import GET_DATA
+from harness.server import arguments, work_folder
+from harness.session import Session
+from recipes import programs
 
 SESSION_MS = 1000
 PAUSE_S = 1.3  # at least; a session that was heard of just before is over a tick later
@@ -62,7 +61,7 @@ def pause(holders):
     at_once = paused.wait_for(AT_ONCE)
     expect_equal(at_once.group(2), "refused", "the write of a holder that was paused")
     expect_equal(paused.wait_for(IN_NEXT_SESSION).group(1), "refused", "its write in the next session")
-    under_way = paused.output[:paused.seen].rpartition("\nholds ")[2]
+    under_way = paused.output[: paused.seen].rpartition("\nholds ")[2]
     return "under way" in under_way, at_once.group(1).startswith("believes")
 
 
@@ -71,9 +70,9 @@ def journal(session, recipe):
     names = session.children("/journal/" + recipe)
     tokens = []
     for at in range(0, len(names), 500):
-        paths = ["/journal/%s/%s" % (recipe, name) for name in names[at:at + 500]]
-        session.send_all([(GET_DATA, string(path) + b"\0") for path in paths])
-        tokens += [int(Reader(session.receive().body).buffer()) for _ in paths]
+        paths = ["/journal/%s/%s" % (recipe, name) for name in names[at : at + 500]]
+        session.send_all([(GET_DATA, ustring(path) + b"\0") for path in paths])
+        tokens += [int(Reader(session.receive().body).buffer() or b"") for _ in paths]
     return tokens
 
 
@@ -93,9 +92,12 @@ def pauses(recipe, words, servers, port, rounds):
     tokens = journal(Session(port, 30000), recipe)
     late = [at for at in range(1, len(tokens)) if tokens[at] < tokens[at - 1]]
     expect(not late, "%s: records %s of %d were written after a later holder's" % (recipe, late[:5], len(tokens)))
-    print("%s: refused %d of %d, and as many in the next session; %d pauses in the midst of a write, %d holders unaware; "
-          "%d records of %d holders in order; %.0f s" % (
-              recipe, rounds, rounds, under_way, believed, len(tokens), len(set(tokens)), time.monotonic() - began), flush=True)
+    print(
+        "%s: refused %d of %d, and as many in the next session; %d pauses in the midst of a write, %d holders unaware; "
+        "%d records of %d holders in order; %.0f s"
+        % (recipe, rounds, rounds, under_way, believed, len(tokens), len(set(tokens)), time.monotonic() - began),
+        flush=True,
+    )
 
 
 def check():

@@ -6,6 +6,7 @@ mod metadata;
 mod mutants;
 mod outcome;
 mod program;
+mod python;
 mod steps;
 mod tally;
 mod test;

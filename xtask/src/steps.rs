@@ -5,6 +5,7 @@ use crate::{
     licences, metadata,
     outcome::Outcome,
     program::{Finished, Runner, is_installed},
+    python,
     tally::Tally,
     tidy,
 };
@@ -45,10 +46,11 @@ const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool)
     Step { name, what, only_in_full: false, needs: &[], run }
 }
 
-pub(crate) const STEPS: [Step; 11] = [
+pub(crate) const STEPS: [Step; 12] = [
     step("fmt", "rustfmt has nothing to change", fmt),
     step("tidy", "imports between crates, sizes, names and words of files, paths in documents", tidy),
     step("licences", "lock files are current, licences are on the list of deny.toml", licences),
+    step("python", "ruff and mypy find nothing in the Python programs", python),
     step("clippy", "clippy and the compiler have no warning, tests and planted bugs included", clippy),
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
@@ -115,6 +117,10 @@ fn licences(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     }
     let complaints: Vec<String> = complaints.into_iter().collect();
     Ok(Outcome::of_complaints(&complaints, format!("{} packages", packages.len())))
+}
+
+fn python(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
+    python::check(runner)
 }
 
 fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {

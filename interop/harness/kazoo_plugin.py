@@ -4,6 +4,7 @@ What the harness hands to a JVM by -D (super user's digest, read-only mode, JAAS
 each server to take the one it knows: JAVA_TOOL_OPTIONS (a JVM reads it by itself), SERVER_JVMFLAGS (as zkServer.sh
 takes it), and as keys of zoo.cfg.
 """
+
 import os
 import shlex
 
@@ -15,7 +16,7 @@ TLS_KEYS = ("secureClientPort", "ssl.", "serverCnxnFactory")
 def as_config_key(name):
     """zookeeper.K is key K of zoo.cfg; of the others only read-only mode has a key."""
     if name.startswith("zookeeper."):
-        return name[len("zookeeper."):]
+        return name[len("zookeeper.") :]
     return name if name == "readonlymode.enabled" else None
 
 

@@ -1,10 +1,19 @@
 """The whole tree as clients see it, and how two of them differ."""
-from .wire import NO_NODE, Refused
+
+from collections.abc import Iterator
+
+from .jute import Stat
+from .protocol import NO_NODE, Acl
+from .session import Refused, Session
+
+Node = tuple[bytes | None, Stat, list[Acl]]
+Tree = dict[str, Node]
 
 
-def dump(session, root="/"):
+def dump(session: Session, root: str = "/") -> Tree:
     """{path: (data, Stat, ACL)} of everything at and below `root`."""
-    found, waiting = {}, [root]
+    found: Tree = {}
+    waiting = [root]
     while waiting:
         path = waiting.pop()
         try:
@@ -20,7 +29,7 @@ def dump(session, root="/"):
     return found
 
 
-def differences(before, after, limit=10):
+def differences(before: Tree, after: Tree, limit: int = 10) -> list[str]:
     """Readable lines, one for each node that is not the same in both."""
     lines = []
     for path in sorted(before.keys() | after.keys()):
@@ -35,7 +44,7 @@ def differences(before, after, limit=10):
     return lines
 
 
-def _node_differences(before, after):
+def _node_differences(before: Node, after: Node) -> Iterator[str]:
     if before[0] != after[0]:
         yield "data %s became %s" % (_short(before[0]), _short(after[0]))
     for field, old, new in zip(before[1]._fields, before[1], after[1]):
@@ -45,5 +54,5 @@ def _node_differences(before, after):
         yield "acl %s became %s" % (before[2], after[2])
 
 
-def _short(data):
+def _short(data: bytes | None) -> str:
     return repr(data) if data is None or len(data) < 40 else "%r... (%d bytes)" % (data[:24], len(data))

@@ -1,4 +1,5 @@
 """One server of any make: its folder and zoo.cfg, start, wait until it serves, stop, kill."""
+
 import argparse
 import atexit
 import os
@@ -29,9 +30,13 @@ class NotServing(Exception):
 def arguments(description, **more):
     """The argument parser that all scripts share."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", default=OSTLER, metavar="CMD",
-                        help="command prefix of the server under test, followed by the zoo.cfg; java3.9 and java3.8 "
-                             "are short for the real ones (default: %(default)s)")
+    parser.add_argument(
+        "--server",
+        default=OSTLER,
+        metavar="CMD",
+        help="command prefix of the server under test, followed by the zoo.cfg; java3.9 and java3.8 "
+        "are short for the real ones (default: %(default)s)",
+    )
     parser.add_argument("--port", type=int, default=BASE_PORT, help="first port to use (default: %(default)s)")
     for name, options in more.items():
         parser.add_argument("--" + name.replace("_", "-"), **options)
@@ -41,7 +46,7 @@ def arguments(description, **more):
 def command(text):
     """Words of a server command, with paths in the checkout made absolute."""
     if text.startswith("java"):
-        text = java_server(text[len("java"):])
+        text = java_server(text[len("java") :])
     words = shlex.split(text)
     inside = os.path.join(CHECKOUT, words[0])
     if os.sep in words[0] and os.path.exists(inside):
@@ -91,14 +96,20 @@ class Server:
         self.data = os.path.join(folder, "data")
         self.log = os.path.join(folder, "log")
         self.settings = dict(settings or {})
-        self.process = None
+        self.process: subprocess.Popen[bytes] | None = None
         os.makedirs(self.data, exist_ok=True)
 
     def _write_config(self):
         keys = {
-            "tickTime": TICK, "dataDir": self.data, "clientPort": self.port, "clientPortAddress": "127.0.0.1",
-            "maxClientCnxns": 0, "4lw.commands.whitelist": "*", "admin.enableServer": "false",
-            "extendedTypesEnabled": "true", **self.settings,
+            "tickTime": TICK,
+            "dataDir": self.data,
+            "clientPort": self.port,
+            "clientPortAddress": "127.0.0.1",
+            "maxClientCnxns": 0,
+            "4lw.commands.whitelist": "*",
+            "admin.enableServer": "false",
+            "extendedTypesEnabled": "true",
+            **self.settings,
         }
         path = os.path.join(self.folder, "zoo.cfg")
         with open(path, "w") as f:
@@ -117,7 +128,12 @@ class Server:
             log.write(b"--- start %s\n" % shlex.join(self.words).encode())
             log.flush()
             self.process = subprocess.Popen(
-                self.words + [config], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=env,
+                self.words + [config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=env,
                 start_new_session=True,
             )
         atexit.register(self.kill)

@@ -1,4 +1,5 @@
-"""A client program that is spoken to line by line, as a person would: send a line, wait for what it should print."""
+"""A client program that is driven line by line: send a line, wait for the output that should follow."""
+
 import atexit
 import os
 import re
@@ -8,13 +9,18 @@ import threading
 import time
 
 from .outcome import expect
-from .wire import Session
+from .session import Session
 
 
 class Program:
     def __init__(self, words, cwd=None, env=None):
         self.process = subprocess.Popen(
-            words, cwd=cwd, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            words,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         atexit.register(self.kill)
@@ -46,9 +52,11 @@ class Program:
         with self.more:
             while not (match := wanted.search(self.output, self.seen)):
                 left = until - time.monotonic()
-                new = self.output[self.seen:]
-                expect(left > 0 and not new.endswith("(end of output)\n"),
-                       "after `%s` no %r came, but: %s" % (self.last_line, pattern, new[-700:].strip()))
+                new = self.output[self.seen :]
+                expect(
+                    left > 0 and not new.endswith("(end of output)\n"),
+                    "after `%s` no %r came, but: %s" % (self.last_line, pattern, new[-700:].strip()),
+                )
                 self.more.wait(left)
             self.seen = match.end()
             return match

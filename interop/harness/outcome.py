@@ -1,7 +1,10 @@
 """The end of every script: exit code 0 and a last line `ok ...`, 1 and `FAILED ...`, or 77 and `skipped: ...`."""
+
 import signal
 import sys
 import traceback
+from collections.abc import Callable
+from typing import NoReturn
 
 OK, FAILED, SKIPPED = 0, 1, 77
 
@@ -14,18 +17,18 @@ class Mismatch(AssertionError):
     """The server under test did something that ZooKeeper does not."""
 
 
-def expect(condition, text):
+def expect(condition: object, text: str) -> None:
     if not condition:
         raise Mismatch(text)
 
 
-def expect_equal(got, wanted, what):
+def expect_equal(got: object, wanted: object, what: str) -> None:
     if got != wanted:
         raise Mismatch("%s: got %r, expected %r" % (what, got, wanted))
 
 
-def conclude(check):
-    """Run a script's main function and turn its end into exit code and last line."""
+def conclude(check: Callable[[], str | None]) -> NoReturn:
+    """Runs a script's main function, and makes the exit code and the last line of its result."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(FAILED))  # so that the servers are stopped at exit
     try:
         summary = check()

@@ -1,4 +1,5 @@
 """Finds the programs that `interop/peers/get` has fetched. If one is missing the check is skipped."""
+
 import os
 import shutil
 
@@ -10,7 +11,7 @@ PEERS = os.path.expanduser(os.environ.get("OSTLER_PEERS") or "~/.cache/ostler-pe
 LAUNCHER = os.path.join(INTEROP, "peers", "zookeeper")
 
 
-def need(part):
+def need(part: str) -> str:
     """The path of a part (zk39, zk38, venv, cli_mt, node)."""
     path = os.path.join(PEERS, part)
     if os.path.exists(path + ".done"):
@@ -22,14 +23,14 @@ def need(part):
         raise Skip("no %s: run interop/peers/get" % part) from None
 
 
-def need_program(name):
+def need_program(name: str) -> str:
     path = shutil.which(name)
     if not path:
         raise Skip("no %s on this machine" % name)
     return path
 
 
-def java_server(version):
+def java_server(version: str) -> str:
     """The command prefix that starts a Java server of '3.9' or '3.8'."""
     need("zk" + version.replace(".", ""))
     return "%s %s" % (LAUNCHER, version)

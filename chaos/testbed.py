@@ -1,24 +1,23 @@
 """The servers of one run with everything that faults can break: links, disks, clocks, shares of the machine."""
+
 import os
 import time
 
-import clocks
-import disks
-import failures
-from disks import Disk
+from chaos import clocks, disks, failures
+from chaos.disks import Disk
+from chaos.failures import Failures
+from chaos.relay import RelayedNamespaces
+from chaos.shares import Processor, Writes
 from ensemble.cluster import Cluster
 from ensemble.load import SETTINGS
-from failures import Failures
-from relay import RelayedNamespaces
-from rig.outcome import expect
-from shares import Processor, Writes
+from harness.outcome import expect
 
 TICK_MS, SYNC_LIMIT, INIT_LIMIT = 200, 10, 30
 SNAP_COUNT, PREALLOCATED_KB = 3000, 64
 LEADER_PATIENCE_S = 3.0
 
 
-class Ground:
+class Testbed:
     def __init__(self, server, size, port, folder, seed, kinds):
         """`kinds`: the kinds of faults to prepare."""
         needs = {need for kind in kinds for need in kind.needs}
@@ -27,8 +26,14 @@ class Ground:
         run = "ostler-chaos-%d-%d" % (os.getpid(), port)
         self.disks = {n: Disk("%s-%d" % (run, n), self.folders[n] + "/data") for n in numbers} if disks in needs else {}
         self.links = RelayedNamespaces(size, seed)
-        settings = {**SETTINGS, "tickTime": TICK_MS, "syncLimit": SYNC_LIMIT, "initLimit": INIT_LIMIT,
-                    "snapCount": SNAP_COUNT, "preAllocSize": PREALLOCATED_KB}
+        settings = {
+            **SETTINGS,
+            "tickTime": TICK_MS,
+            "syncLimit": SYNC_LIMIT,
+            "initLimit": INIT_LIMIT,
+            "snapCount": SNAP_COUNT,
+            "preAllocSize": PREALLOCATED_KB,
+        }
         self.cluster = Cluster([server] * size, folder, port, settings, links=self.links)
         self.is_java = server.startswith("java")
         self.failures = {}

@@ -1,24 +1,53 @@
 """A client with requests of every kind. Its results are not checked by themselves, only compared between servers."""
+
 import random
 import struct
 import time
 
 from ensemble.cluster import USER
 from ensemble.load import LOST, Link
-from rig.outcome import Mismatch, expect
-from rig.wire import (
-    CHECK, CONTAINER, CREATE, CREATE2, CREATE_CONTAINER, CREATE_TTL, DELETE, EPHEMERAL, EPHEMERAL_SEQUENTIAL, MULTI, OPEN,
-    PERSISTENT, SEQUENTIAL, SEQUENTIAL_TTL, SET_ACL, SET_DATA, TTL, SessionExpired, acl_list, create_body, digest_id,
-    multi_body, path_version, set_body, string,
+from harness.jute import ustring
+from harness.outcome import Mismatch, expect
+from harness.protocol import (
+    CHECK,
+    CONTAINER,
+    CREATE,
+    CREATE2,
+    CREATE_CONTAINER,
+    CREATE_TTL,
+    DELETE,
+    EPHEMERAL,
+    EPHEMERAL_SEQUENTIAL,
+    MULTI,
+    OPEN,
+    PERSISTENT,
+    SEQUENTIAL,
+    SEQUENTIAL_TTL,
+    SET_ACL,
+    SET_DATA,
+    TTL,
+    acl_list,
+    create_body,
+    digest_id,
+    multi_body,
+    path_version,
+    set_body,
 )
+from harness.session import SessionExpired
 
-ROOT = "/wander"
+ROOT = "/mixed-requests"
 NAMES = ["a", "b", "c", "d", "\u00e4", "long-" * 10]
 SESSION_MS = 6000
 WINDOW = 8
 ACLS = [
-    OPEN, OPEN, OPEN, OPEN, [(31, "ip", "127.0.0.1")], [(1, "world", "anyone"), (31, "ip", "127.0.0.0/8")],
-    [(31, "digest", digest_id(USER))], [(31, "auth", "")],
+    OPEN,
+    OPEN,
+    OPEN,
+    OPEN,
+    [(31, "ip", "127.0.0.1")],
+    [(1, "world", "anyone"), (31, "ip", "127.0.0.0/8")],
+    [(31, "digest", digest_id(USER))],
+    [(31, "auth", "")],
 ]
 TTLS_MS = (600, 3600_000)
 NEVER = (-1, -2, -3, -5, -6)  # errors of a server that does not understand
@@ -27,14 +56,19 @@ NEVER = (-1, -2, -3, -5, -6)  # errors of a server that does not understand
 def prepare(port):
     """A quota, so that its statistics move with the load."""
     session = Link(port)
-    for path, data in ((ROOT, b""), (ROOT + "/a", b""), ("/zookeeper/quota" + ROOT, b""), ("/zookeeper/quota" + ROOT + "/a", b""),
-                       ("/zookeeper/quota" + ROOT + "/a/zookeeper_limits", b"count=100000,bytes=-1"),
-                       ("/zookeeper/quota" + ROOT + "/a/zookeeper_stats", b"count=0,bytes=0")):
+    for path, data in (
+        (ROOT, b""),
+        (ROOT + "/a", b""),
+        ("/zookeeper/quota" + ROOT, b""),
+        ("/zookeeper/quota" + ROOT + "/a", b""),
+        ("/zookeeper/quota" + ROOT + "/a/zookeeper_limits", b"count=100000,bytes=-1"),
+        ("/zookeeper/quota" + ROOT + "/a/zookeeper_stats", b"count=0,bytes=0"),
+    ):
         session.create(path, data)
     session.close()
 
 
-class Wanderer:
+class MixedRequestsClient:
     """`beside_38`: Java 3.8 cannot apply a create2 within a multi that a leader of another version proposes."""
 
     def __init__(self, ports, number, seed=0, beside_38=False):
@@ -126,7 +160,9 @@ class Wanderer:
         if kind < 0.8:
             return self._simple()
         if kind < 0.88:
-            return SET_ACL, string(self._path()) + acl_list(self.random.choice(ACLS)) + struct.pack(">i", self._version())
+            return SET_ACL, ustring(self._path()) + acl_list(self.random.choice(ACLS)) + struct.pack(
+                ">i", self._version()
+            )
         ops = [self._part_of_multi() for _ in range(self.random.randrange(5))]
         return MULTI, multi_body(ops)
 
