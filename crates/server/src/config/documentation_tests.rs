@@ -1,5 +1,4 @@
-//! docs/configuration.md is made from the table of keys; `UPDATE_DOCS=1 cargo test -p ostler-server` writes
-//! it.
+//! docs/configuration.md is made from the table of keys; `UPDATE_DOCS=1 cargo test -p ostler-server` writes it.
 
 use std::fmt::Write;
 use std::path::Path;

@@ -63,7 +63,7 @@ fn check_error_of_lines(lines: &str, expected: &str) {
 }
 
 #[test]
-fn the_smallest_file_has_upstreams_defaults_but_purges() {
+fn the_smallest_file_has_upstreams_defaults_except_purging() {
     let config = config("dataDir=/var/lib/zk\nclientPort=2181\n");
     let whitelist = config.four_letter_whitelist.clone();
     assert_eq!(whitelist.words(), [Word::Srvr]);
@@ -125,7 +125,7 @@ fn the_smallest_file_has_upstreams_defaults_but_purges() {
 }
 
 #[test]
-fn without_a_file_the_server_is_for_this_machine_only() {
+fn a_server_without_a_file_listens_on_loopback_only() {
     let embedded = ServerConfig::embedded(EMBEDDED_DATA_DIR);
     let expected = ServerConfig {
         client_address: "127.0.0.1:2181".parse().unwrap(),
@@ -137,7 +137,7 @@ fn without_a_file_the_server_is_for_this_machine_only() {
 }
 
 #[test]
-fn every_obeyed_setting_arrives() {
+fn every_obeyed_setting_reaches_the_config() {
     let config = config(
         "dataDir=/d\ndataLogDir=/log\nclientPort=0\nclientPortAddress=127.0.0.1\nclientPortListenBacklog=50\n\
          maxCnxns=500\nmaxClientCnxns=0\nmaxClientCnxns.ipv6Prefix=128\nfiles.mode=640\nclientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=500\n\
@@ -314,7 +314,7 @@ fn sessions_are_local_where_both_keys_say_so() {
     assert_eq!(of(both), LocalSessions::Upgradeable);
 }
 
-/// The top byte of its sessions' ids would be that of TTL znodes' owners.
+/// The top byte of its session ids would be the mark of a TTL znode's owner field.
 #[test]
 fn no_server_has_an_id_that_marks_ttl_znodes() {
     let servers = "server.1=a:1:2\nserver.255=b:1:2";
@@ -333,7 +333,7 @@ fn no_server_has_an_id_that_marks_ttl_znodes() {
 }
 
 #[test]
-fn how_often_it_tries_to_listen_is_upstreams_key() {
+fn election_port_bind_retry_sets_the_number_of_attempts_to_listen() {
     let of = |lines: &str| ensemble("1", &format!("server.1=a:1:2\nserver.2=b:1:2{lines}")).bind_retries;
     assert_eq!(of(""), Some(3));
     assert_eq!(of("\nelectionPortBindRetry=0"), None);
@@ -342,7 +342,7 @@ fn how_often_it_tries_to_listen_is_upstreams_key() {
 }
 
 #[test]
-fn an_ensemble_needs_to_know_which_server_this_is() {
+fn an_ensemble_without_a_valid_myid_is_refused() {
     let servers = "server.1=a:1:2\nserver.2=b:1:2";
     check_error_of_lines(
         servers,
@@ -372,7 +372,7 @@ fn an_ensemble_needs_to_know_which_server_this_is() {
 }
 
 #[test]
-fn the_dynamic_file_is_followed() {
+fn server_lines_are_read_from_the_dynamic_file() {
     let file = File::new("");
     let dynamic = file.dir.path().join("zoo.cfg.dynamic");
     let named = format!("dataDir=/d\ndynamicConfigFile={}\n", dynamic.display());
@@ -490,7 +490,7 @@ fn enforced_authentication_needs_schemes_that_exist() {
 }
 
 #[test]
-fn jvm_flags_count_unless_the_file_says_otherwise() {
+fn jvm_flags_count_unless_the_file_sets_the_key() {
     let file = File::new("dataDir=/d\nclientPort=2181\nsnapCount=7\n");
     let flags = "-Dzookeeper.snapCount=5 -Dzookeeper.forceSync=no -Djute.maxbuffer=4096 -Dother=1";
     let loaded = load_with_flags(&file.path(), &[("JVMFLAGS", flags)]).unwrap();

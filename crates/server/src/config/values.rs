@@ -1,6 +1,6 @@
 //! The kinds of value that a key can have, and how their text is read.
 
-/// What may stand behind a key.
+/// The kind of value that a key can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A whole number.
@@ -41,7 +41,7 @@ pub(super) enum Value {
     Text(String),
 }
 
-/// A value, and what Java makes of a text that does not say clearly which value it means.
+/// A value that was read; for an unclear text the value that Java reads.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reading {
     Clear(Value),
@@ -49,7 +49,7 @@ pub(super) enum Reading {
 }
 
 impl Kind {
-    /// Reads `text`; the error says what is allowed. `java_property` is set for keys that Java decodes as
+    /// Reads `text`; the error names the allowed values. `java_property` is set for keys that Java decodes as
     /// system properties, where numbers may be hexadecimal or octal.
     pub(super) fn read(self, text: &str, java_property: bool) -> Result<Reading, String> {
         match self {
