@@ -1,4 +1,4 @@
-//! What goes out as JSON comes back the same, and looks as it is documented.
+//! The report as JSON: it is read back the same, and has the documented form.
 
 use super::elections::*;
 use expect_test::expect;
@@ -126,7 +126,7 @@ fn it_looks_like_this() {
 }
 
 #[test]
-fn what_is_no_zxid_is_refused() {
+fn text_that_is_no_zxid_is_refused() {
     for text in ["5", "\"5\"", "\"0x\"", "\"0x1ffffffffffffffff\""] {
         assert!(serde_json::from_str::<Hex>(text).is_err(), "{text}");
     }

@@ -37,7 +37,7 @@ use std::{
     time::Instant,
 };
 
-/// What the words need beside the core.
+/// Answers four-letter words, with settings and counts that the core does not have.
 #[derive(Debug)]
 pub(crate) struct FourLetterDoor {
     whitelist: Whitelist,
