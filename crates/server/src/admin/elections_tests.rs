@@ -40,7 +40,7 @@ fn search() -> Search {
 }
 
 #[test]
-fn it_comes_back_the_same() {
+fn a_report_is_read_back_the_same() {
     let sent = Elections {
         server: 1,
         now_ms: 1_800_000_001_000,
@@ -53,7 +53,7 @@ fn it_comes_back_the_same() {
 }
 
 #[test]
-fn it_looks_like_this() {
+fn a_report_has_the_documented_form() {
     let mut shown = search();
     shown.moments.drain(..2);
     shown.moments.truncate(2);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_line_ends_are_line_ends() {
+    fn windows_line_ends_end_a_line() {
         let entries = parse("zoo.cfg", b"a=1\r\nb=2\r\n").unwrap();
         assert_eq!(entries[1].location.to_string(), "zoo.cfg:2");
         assert_eq!(entries[1].value, "2");

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_booleans_follow_java_and_say_so() {
+    fn loose_booleans_are_read_as_java_does_and_reported_as_unclear() {
         assert_eq!(Kind::LooseBoolean.read("True", true), Ok(clear_bool(true)));
         assert_eq!(Kind::LooseBoolean.read("1", true), Ok(unclear_bool(false, "false", "true or false")));
         let on_unless_no = Kind::YesNo { otherwise: true };

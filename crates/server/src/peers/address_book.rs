@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 /// The number of servers that are kept although no configuration names them. Beyond it the one whose greeting is the
 /// oldest is dropped. It comes back with its next greeting.
-pub(super) const HEARD_OF_MAX: usize = 100;
+pub(super) const UNLISTED_MAX: usize = 100;
 
 /// The servers of the configuration, and those that named an address in their greeting.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct AddressBook {
 struct Pages {
     members: BTreeMap<ServerId, Member>,
     /// Servers that no configuration names, in the order of their last greetings.
-    heard_of: VecDeque<(ServerId, Member)>,
+    unlisted: VecDeque<(ServerId, Member)>,
     /// The new addresses of members whose greetings came from other addresses than those of the configuration. This happens
     /// while servers are restarted one by one with new server.N lines.
     moved: BTreeMap<ServerId, Member>,
@@ -35,8 +35,8 @@ struct Pages {
 
 impl Pages {
     fn find(&self, server: ServerId) -> Option<&Member> {
-        let heard_of = || self.heard_of.iter().find(|(id, _)| *id == server).map(|(_, member)| member);
-        self.members.get(&server).or_else(heard_of)
+        let unlisted = || self.unlisted.iter().find(|(id, _)| *id == server).map(|(_, member)| member);
+        self.members.get(&server).or_else(unlisted)
     }
 }
 
@@ -120,11 +120,11 @@ impl AddressBook {
             return;
         }
         let addresses = vec![PeerAddress { host, quorum_port: 0, election_port }];
-        pages.heard_of.retain(|(id, _)| *id != server);
-        if pages.heard_of.len() >= HEARD_OF_MAX {
-            pages.heard_of.pop_front();
+        pages.unlisted.retain(|(id, _)| *id != server);
+        if pages.unlisted.len() >= UNLISTED_MAX {
+            pages.unlisted.pop_front();
         }
-        pages.heard_of.push_back((server, Member { addresses, observer: true, client: None }));
+        pages.unlisted.push_back((server, Member { addresses, observer: true, client: None }));
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
         let membership = Membership::parse("server.1=a:1:2").unwrap();
         let book = AddressBook::new(ServerId(1), [&membership]);
         let greets = |id: i64| book.note_greeting(ServerId(id), (format!("h{id}"), 3));
-        let last = 10 + HEARD_OF_MAX as i64;
+        let last = 10 + UNLISTED_MAX as i64;
         (10..last).for_each(greets);
         // A second greeting: server 10 is no longer the oldest.
         greets(10);

@@ -3,7 +3,7 @@
 //! A server with the smaller id connects, sends its greeting and closes the connection; then the other connects back.
 
 use super::{
-    address_book::{AddressBook, HEARD_OF_MAX},
+    address_book::{AddressBook, UNLISTED_MAX},
     addresses::{self, ConnectError, Port},
     claims::{Claim, Origin},
     election_peer::{ElectionLink, ElectionPeer, VoteBox, put, write_votes},
@@ -13,7 +13,11 @@ use super::{
     unidentified::{UnidentifiedPeer, UnidentifiedPeers},
 };
 use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
-use ostler_proto::{election::Notification, id::ServerId, membership::OtherEnsemble};
+use ostler_proto::{
+    election::Notification,
+    id::ServerId,
+    membership::{Member, OtherEnsemble},
+};
 use ostler_server_core::Input;
 use ostler_zab::leading::AddressMatch;
 use std::{
@@ -188,40 +192,62 @@ impl ElectionDoor {
         self.lock().get_mut(&server).is_some_and(|peer| peer.said_unknown.take_turn())
     }
 
-    /// Connects to the configured address of a server, or to the one that it has named in a greeting, and sends the own
-    /// greeting.
+    /// Connects to a server, and sends the own greeting.
     async fn connect(&self, to: ServerId) -> Result<(TcpStream, Origin), ConnectError> {
-        let listed = self.book.find(to).ok_or(ConnectError::NotConfigured)?;
-        let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
-        let mut connecting = pin!(addresses::connect(&listed, Port::Election, within));
-        let moved = self.book.moved(to);
-        let found = match &moved {
-            // Another server has named that address, and would answer there.
-            Some(_) if self.book.is_taken(to) => None,
-            // A machine that is gone refuses nothing, so the configured address may give no answer at all.
-            Some(_) => timeout(CONFIGURED_FIRST, &mut connecting).await.ok(),
-            None => Some(connecting.as_mut().await),
-        };
-        let stream = match (found, moved) {
-            (Some(Ok(stream)), _) => stream,
-            (found, Some(moved)) => {
-                if let Ok(stream) = addresses::connect(&moved, Port::Election, within).await {
-                    let named =
-                        moved.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
-                    let from = stream.peer_addr()?;
-                    let at = addresses::match_address(&listed, from.ip()).await;
-                    let origin = Origin::of_caller((from, at), named, Some(&listed));
-                    return Ok(self.greet(stream, origin).await?);
-                }
-                match found {
-                    Some(failed) => failed?,
-                    None => connecting.await?,
-                }
+        let configured = self.book.find(to).ok_or(ConnectError::NotConfigured)?;
+        match self.book.moved(to) {
+            Some(moved) => self.connect_to_moved(to, &configured, &moved).await,
+            None => {
+                let stream = addresses::connect(&configured, Port::Election, self.connect_within()).await?;
+                self.greet_configured(stream, &configured).await
             }
-            (Some(failed), None) => failed?,
-            (None, None) => connecting.await?,
+        }
+    }
+
+    /// Connects to a server that has named another address than the configured one. The configured address is tried first,
+    /// for a short time.
+    async fn connect_to_moved(
+        &self,
+        to: ServerId,
+        configured: &Member,
+        moved: &Member,
+    ) -> Result<(TcpStream, Origin), ConnectError> {
+        let within = self.connect_within();
+        let mut connecting = pin!(addresses::connect(configured, Port::Election, within));
+        // If another server has named the configured address, it would answer there. A machine that is gone does not answer
+        // at all, so the wait is limited.
+        let at_configured = match self.book.is_taken(to) {
+            true => None,
+            false => timeout(CONFIGURED_FIRST, &mut connecting).await.ok(),
         };
-        let origin = Origin::of_connected(stream.peer_addr()?, &listed);
+        if let Some(Ok(stream)) = at_configured {
+            return self.greet_configured(stream, configured).await;
+        }
+        if let Ok(stream) = addresses::connect(moved, Port::Election, within).await {
+            let named = moved.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
+            let from = stream.peer_addr()?;
+            let at = addresses::match_address(configured, from.ip()).await;
+            let origin = Origin::of_caller((from, at), named, Some(configured));
+            return Ok(self.greet(stream, origin).await?);
+        }
+        let stream = match at_configured {
+            Some(failed) => failed?,
+            None => connecting.await?,
+        };
+        self.greet_configured(stream, configured).await
+    }
+
+    fn connect_within(&self) -> Duration {
+        Duration::from_millis(self.settings.connect_timeout_ms.into())
+    }
+
+    /// Sends the own greeting on a connection to the configured address of a server.
+    async fn greet_configured(
+        &self,
+        stream: TcpStream,
+        configured: &Member,
+    ) -> Result<(TcpStream, Origin), ConnectError> {
+        let origin = Origin::of_connected(stream.peer_addr()?, configured);
         Ok(self.greet(stream, origin).await?)
     }
 
@@ -333,7 +359,7 @@ impl ElectionDoor {
             return Ok(());
         }
         if id > me {
-            if !self.book.is_member(id) && self.unlisted_links(id) >= HEARD_OF_MAX {
+            if !self.book.is_member(id) && self.unlisted_links(id) >= UNLISTED_MAX {
                 return Err(CallerError::TooManyUnlisted(id));
             }
             self.install(id, stream, origin);
