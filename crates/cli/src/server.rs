@@ -145,12 +145,12 @@ fn load_patiently(path: &std::path::Path) -> Result<ServerConfig, config::Config
     let mut tried = 0;
     loop {
         match load(path) {
-            Err(config::ConfigError::NoAddress { place, key, value, reason, retries })
+            Err(config::ConfigError::NoAddress { location, key, value, reason, retries })
                 if retries.is_none_or(|retries| tried < retries) =>
             {
                 if tried % SAID_EVERY == 0 {
                     eprintln!(
-                        "ostler: warning: {place}: {key}={value} has a name that stands for no address yet ({reason}); \
+                        "ostler: warning: {location}: {key}={value} has a name that stands for no address yet ({reason}); \
                          it is tried again each second (electionPortBindRetry)"
                     );
                 }
@@ -183,7 +183,7 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
         ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
         ServerError::Thread(_) | ServerError::ListenForPeers { .. } => return error.to_string(),
     };
-    let place = args.zoo_cfg.as_deref().and_then(|path| config::place_of(path, key));
+    let place = args.zoo_cfg.as_deref().and_then(|path| config::location_of(path, key));
     place.map_or_else(|| error.to_string(), |place| format!("{place}: {key}: {error}"))
 }
 

@@ -1,6 +1,6 @@
 //! Votes: the messages that servers exchange on the election port, and their bytes.
 //!
-//! The greeting that comes before them on a connection is in `crates/server/src/peers/election_door.rs`.
+//! The greeting that comes before them on a connection is in `crates/server/src/peers/election_wire.rs`.
 
 use crate::{
     id::{Epoch, ServerId, Zxid},

@@ -3,10 +3,10 @@
 use crate::{
     admin::{
         four_letter_door::FourLetterDoor,
-        word_exchange::{self, Asked},
+        word_exchange::{self, WordRequest},
     },
     driver::Driver,
-    listener::Place,
+    listener::ConnSlot,
     outbox::{Outbox, Sending},
     room::Waiter,
 };
@@ -68,7 +68,7 @@ enum End {
     /// Bytes that are no frame, or a first frame that is no handshake.
     Garbage(&'static str),
     /// It was for a four-letter word, which is still to be answered.
-    Word(Asked),
+    Word(WordRequest),
 }
 
 impl From<io::Error> for End {
@@ -120,7 +120,7 @@ fn poll_socket(
 struct ClientConn {
     stream: TcpStream,
     peer: SocketAddr,
-    _place: Place,
+    _place: ConnSlot,
     conn: ConnId,
     outbox: Arc<Outbox>,
     driver: Arc<Driver>,
@@ -144,7 +144,7 @@ struct ClientConn {
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) place: Place,
+    pub(crate) place: ConnSlot,
 }
 
 /// Serves a connection until its end.
@@ -387,7 +387,7 @@ impl ClientConn {
     }
 
     /// On the heap: no other connection needs room for it.
-    async fn answer(&mut self, asked: Asked) -> End {
+    async fn answer(&mut self, asked: WordRequest) -> End {
         Box::pin(word_exchange::answer(&self.door, (&self.driver, self.conn), &mut self.stream, asked)).await;
         Box::pin(self.close()).await
     }
@@ -500,7 +500,7 @@ impl ClientConn {
 
     /// The first bytes: a four-letter word or the handshake.
     fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
-        if let Some(asked) = Asked::read(bytes) {
+        if let Some(asked) = WordRequest::read(bytes) {
             return Err(End::Word(asked));
         }
         match frame::split(bytes, self.limits.frame_max) {

@@ -1,19 +1,19 @@
-//! How many files and sockets this process may have open, and which of them are not for clients.
+//! The limit of open files and sockets of this process, and the part of it that clients cannot use.
 //!
-//! The system gives out the lowest number that is free. So a connection's own number says how many are in use below it,
-//! and nothing has to be counted: clients never have one of the last numbers, whatever else the process has open.
+//! The system gives a new file the lowest free number, so the number of a connection shows how many files are open at
+//! least. Clients never get one of the last numbers, whatever else the process has open.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::{io, os::fd::AsRawFd};
 
-/// The most that is kept from clients: logs, snapshots, a tree that comes from the leader, and connections of some
-/// dozens of servers.
+/// The most file numbers that clients cannot use. They are for logs, snapshots, a tree from the leader, and connections of
+/// some dozens of servers.
 const KEPT_MAX: u64 = 128;
-/// Of a small limit clients get all but this part of it.
+/// If the limit is small, clients cannot use this part of it: one in 4.
 const KEPT_PART: u64 = 4;
 
-/// Lets this process open as many files as the system allows it, as a JVM does by itself. Returns how many there may be,
-/// `None` without a limit.
+/// Raises the limit of open files to the most that the system allows, as a JVM does. Returns the limit, `None` if there is
+/// none.
 pub fn raise_limit() -> io::Result<Option<u64>> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -22,19 +22,19 @@ pub fn raise_limit() -> io::Result<Option<u64>> {
     Ok(maximum)
 }
 
-/// Who has come, and with it which numbers it may have.
+/// The kind of caller, which decides the file numbers that its connection may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// At the port for clients.
+    /// A caller at the port for clients.
     Client,
-    /// At a port of the ensemble: it may be one of its servers.
+    /// A caller at a port of the ensemble, which may be one of its servers.
     Peer,
 }
 
 impl Caller {
-    /// Whether too few are left for the disk and the ensemble if this connection stays.
+    /// Whether too few file numbers are left for the disk and the ensemble if this connection stays open.
     pub(crate) fn is_too_many(self, socket: &impl AsRawFd) -> bool {
-        // Asked each time: an operator may change it while the process runs.
+        // The limit is read each time, because an operator may change it while the process runs.
         let Some(limit) = getrlimit(Resource::Nofile).current else { return false };
         u64::try_from(socket.as_raw_fd()).is_ok_and(|number| number >= self.end_of_numbers(limit))
     }

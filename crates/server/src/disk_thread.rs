@@ -1,10 +1,10 @@
-//! The disk: one queue, one thread, one write and one sync for all that has gathered meanwhile.
+//! The disk thread: it takes all operations that wait in its queue, and makes them durable with one write and one sync.
 //!
-//! A write or sync that fails is the end: nothing is reported durable any more, and the server stops. What becomes of
-//! its process is for the program to say.
+//! If a write or a sync fails, the server stops, and nothing is reported as durable any more. The program decides whether
+//! its process ends.
 //!
-//! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
-//! state is warm, and the connections that are answered are woken without crossing threads.
+//! The thread only notes how far it has come; the runtime's threads inform the core. They have its state in their caches,
+//! and can wake the connections that are answered.
 
 use crate::driver::Driver;
 use ostler_data_dir::Persistence;
@@ -23,39 +23,39 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// An act, and when it began to wait.
+/// An operation, and the time at which it was queued.
 type Queued = (PersistSeq, PersistOp, Instant);
 
 #[derive(Debug, Default)]
 struct Pending {
     ops: Vec<Queued>,
-    /// The thread may take them.
+    /// The thread may take the operations.
     released: bool,
     /// The thread waits to be woken.
     asleep: bool,
     stopped: bool,
-    /// What waits is not written any more.
+    /// The operations that wait are not written any more.
     abandoned: bool,
 }
 
-/// What waits for the disk.
+/// The operations that wait for the disk.
 #[derive(Debug, Default)]
 pub(crate) struct DiskQueue {
     pending: Mutex<Pending>,
     wake: Condvar,
     gathering: Notify,
-    /// The last act that is on disk.
+    /// The last operation that is on disk.
     durable: AtomicU64,
     advanced: Notify,
-    /// Told once.
+    /// Notified once, by [`DiskQueue::abandon`].
     pub(crate) abandoned: Notify,
-    /// Bytes of records.
+    /// Bytes of records that were written.
     pub(crate) bytes: AtomicU64,
     pub(crate) slow_syncs: AtomicU64,
     figures: Mutex<DiskFigures>,
 }
 
-/// How many acts in a row are given the same time.
+/// The number of operations in a row that get the same time.
 const CLOCK_READ_EVERY: usize = 16;
 
 /// Counts of the log's batches since the start or `srst`.
@@ -65,13 +65,13 @@ pub(crate) struct DiskFigures {
     pub(crate) sync_ms: Sampled,
     /// Transactions in a batch.
     pub(crate) batch: Summary,
-    /// For each transaction how many waited when its turn came, itself included.
+    /// For each transaction the number of those that waited when its turn came, including itself.
     pub(crate) waiting: Summary,
-    /// How long it had waited then, ms.
+    /// For each transaction the time that it had waited then, ms.
     pub(crate) waited_ms: Sampled,
-    /// How long it took to write, ms: its share of its batch's time.
+    /// For each transaction the time of its write, ms: its share of the time of the batch.
     pub(crate) write_ms: Summary,
-    /// From its coming to the end of the sync, ms.
+    /// For each transaction the time from the queue to the end of the sync, ms.
     pub(crate) total_ms: Sampled,
 }
 
@@ -100,11 +100,11 @@ impl DiskFigures {
     }
 }
 
-/// What was written together.
+/// Operations that were written together.
 struct Batch {
     taken: Instant,
     written: Instant,
-    /// When each transaction came.
+    /// The time at which each transaction was queued.
     since: Vec<Instant>,
 }
 
@@ -117,7 +117,7 @@ impl DiskQueue {
     pub(crate) fn push(&self, seq: PersistSeq, op: PersistOp) {
         let mut pending = self.lock();
         let was_empty = pending.ops.is_empty();
-        // To read the clock costs as much as a small part of a write, and milliseconds are counted.
+        // Reading the clock is not free, and milliseconds are exact enough.
         let since = match pending.ops.last() {
             Some((_, _, since)) if !pending.ops.len().is_multiple_of(CLOCK_READ_EVERY) => *since,
             _ => Instant::now(),
@@ -139,13 +139,13 @@ impl DiskQueue {
         }
     }
 
-    /// Lets the thread finish what waits, then end.
+    /// Ends the thread after the operations that wait.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.wake.notify_one();
     }
 
-    /// Has the thread end after what it does at the moment, and leave what waits.
+    /// Ends the thread after the batch that it writes now. The operations that wait are not written.
     pub(crate) fn abandon(&self) {
         {
             let mut pending = self.lock();
@@ -160,7 +160,7 @@ impl DiskQueue {
         self.advanced.notify_one();
     }
 
-    /// Waits for something to do; `false` when there is nothing and nothing will come.
+    /// Waits for operations. Returns false if none wait and none will come.
     fn take(&self, ops: &mut Vec<Queued>) -> bool {
         let mut pending = self.lock();
         while !pending.stopped && (!pending.released || pending.ops.is_empty()) {
@@ -175,12 +175,12 @@ impl DiskQueue {
         !ops.is_empty()
     }
 
-    /// What was counted.
+    /// The counts since the start or the last reset.
     pub(crate) fn figures(&self) -> DiskFigures {
         self.lock_figures().clone()
     }
 
-    /// Counts from nothing again.
+    /// Sets all counts to zero.
     pub(crate) fn reset_figures(&self) {
         *self.lock_figures() = DiskFigures::default();
     }
@@ -202,8 +202,8 @@ impl DiskQueue {
     }
 }
 
-/// Releases what has gathered to the thread, once every connection that is ready has had its turn: their
-/// writes share a sync. Runs until it is dropped.
+/// Releases the queued operations to the thread once every connection that is ready has had its turn, so that their writes
+/// share a sync. Runs until it is dropped.
 pub(crate) async fn gather(queue: Arc<DiskQueue>) {
     loop {
         queue.gathering.notified().await;
@@ -212,7 +212,7 @@ pub(crate) async fn gather(queue: Arc<DiskQueue>) {
     }
 }
 
-/// Tells the member what is on disk. Runs until it is dropped.
+/// Informs the core of the last operation that is on disk. Runs until it is dropped.
 pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
     loop {
         queue.advanced.notified().await;
@@ -220,7 +220,7 @@ pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
     }
 }
 
-/// What the thread writes to.
+/// The files that the thread writes, and its settings.
 pub(crate) struct DiskWork {
     pub(crate) persistence: Persistence,
     pub(crate) warn_above: Duration,

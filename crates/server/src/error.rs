@@ -3,18 +3,18 @@
 use ostler_storage::StorageError;
 use std::{io, net::SocketAddr, path::PathBuf};
 
-/// Each says what happened, where, and what to do.
+/// Each text says what happened, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The client port cannot be had.
+    /// The client port cannot be bound.
     #[error("cannot listen on {address}: {}", listen_reason(.source))]
     Listen {
-        /// The address asked for.
+        /// The configured address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A port for other servers cannot be had.
+    /// A port for other servers cannot be bound.
     #[error(
         "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's? If its \
          name comes later, set electionPortBindRetry=0"
@@ -22,23 +22,23 @@ pub enum ServerError {
     ListenForPeers {
         /// The address of this server's server.N line.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// There is no database, and nobody said that this is right.
+    /// There is no database, and the configuration does not allow an empty one.
     #[error(
         "{} holds no database, and db.autocreate is off: put the data folder in place, or, if the server is to \
          start empty, create an empty file named `initialize` in dataLogDir (dataDir, if that is not set)",
         .folder.display()
     )]
     NoDatabase {
-        /// Where it should be.
+        /// The folder of the database.
         folder: PathBuf,
     },
-    /// Files cannot be used.
+    /// Files cannot be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     #[error("cannot start a thread: {0}; raise the limit of processes or free some memory")]
     Thread(#[source] io::Error),
 }

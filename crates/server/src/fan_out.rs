@@ -1,4 +1,4 @@
-//! Notifications on their way from one step to many connections.
+//! Gives the notifications of a step to many connections.
 
 use crate::outbox::Outbox;
 use ostler_proto::{
@@ -9,11 +9,11 @@ use ostler_server_core::ConnId;
 use rustc_hash::FxBuildHasher;
 use std::{collections::HashMap, sync::Arc};
 
-/// Every connection's.
+/// The outboxes of all connections.
 pub(crate) type Outboxes = HashMap<ConnId, Arc<Outbox>, FxBuildHasher>;
 
-/// Notifications that the same connections get one after the other: commits that come together often have
-/// the same watchers, and then each of them is looked up and woken once.
+/// Notifications that the same connections get one after the other. Commits that come together often have the same
+/// watchers, and then each watcher is looked up and woken once.
 #[derive(Default)]
 pub(crate) struct FanOut {
     /// In ascending order.
@@ -26,7 +26,7 @@ impl FanOut {
     /// Frames that a connection gets at once.
     const FRAMES_MAX: usize = 16 << 10;
 
-    /// One more notification, to these. Returns the size of its frame.
+    /// Adds a notification to these connections. Returns the size of its frame.
     pub(crate) fn add(
         &mut self,
         mut conns: Vec<ConnId>,
@@ -44,7 +44,7 @@ impl FanOut {
         self.frames.len() - before
     }
 
-    /// Something else is for this connection, and must not overtake.
+    /// Sends the notifications if this connection gets them, before another message that must not overtake them.
     pub(crate) fn before_others_to(&mut self, conn: ConnId, outboxes: &Outboxes) {
         if !self.frames.is_empty() && self.conns.binary_search(&conn).is_ok() {
             self.send(outboxes);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overtakes_and_nothing_is_lost() {
+    fn notifications_are_sent_in_order_and_before_a_later_reply() {
         let outboxes: Outboxes = (1..=3).map(|n| (ConnId(n), Arc::new(Outbox::default()))).collect();
         let mut fan = FanOut::default();
         let tell = |fan: &mut FanOut, conns: &[u64], zxid| {
@@ -94,9 +94,9 @@ mod tests {
         };
         tell(&mut fan, &[2, 1], 7);
         tell(&mut fan, &[1, 2], 8);
-        assert_eq!(taken(&outboxes, 1), b"", "they go together");
+        assert_eq!(taken(&outboxes, 1), b"", "both notifications are sent together");
         fan.before_others_to(ConnId(3), &outboxes);
-        assert_eq!(taken(&outboxes, 1), b"", "what is for others need not wait for them");
+        assert_eq!(taken(&outboxes, 1), b"", "a message to another connection does not send them");
         fan.before_others_to(ConnId(1), &outboxes);
         outboxes[&ConnId(1)].raw(b"reply");
         assert_eq!(taken(&outboxes, 1), [frame(7), frame(8), b"reply".to_vec()].concat());

@@ -1,12 +1,12 @@
-//! A running server as the program around it sees and steers it.
+//! A handle by which a program inspects and controls a running server.
 
 use crate::{disk_thread::DiskQueue, driver::Driver, snapshot_thread::SnapshotQueue};
 use ostler_proto::id::SessionId;
 use ostler_server_core::{ConnId, Input, Server};
 use std::{fmt, sync::Arc};
 
-/// Looks into a server and interferes with it, from any thread. Cheap to clone. After the server's end it still shows
-/// the last state, and changes nothing.
+/// Inspects and controls a server, from any thread. Cheap to clone. After the server's end it shows the last state, and
+/// its other functions have no effect.
 #[derive(Clone)]
 pub struct ServerHandle {
     pub(crate) driver: Arc<Driver>,
@@ -20,32 +20,31 @@ pub struct ServerHandle {
 pub struct Ended;
 
 impl ServerHandle {
-    /// Looks at the member between two steps. Everything else waits meanwhile.
+    /// Calls `look` with the core between two steps. The core is locked meanwhile, so everything else waits.
     pub fn inspect<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         self.driver.inspect(|server| look(server))
     }
 
-    /// Waits until `condition` holds after a step. It is asked while the member is locked, at once and after each
-    /// step, so it sees every state, must be quick, and must not use this handle.
+    /// Waits until `condition` holds. It is called at once and after each step, so it sees every state. The core is locked
+    /// meanwhile, so the function must be quick, and must not use this handle.
     pub async fn until(&self, condition: impl FnMut(&Server) -> bool + Send + 'static) -> Result<(), Ended> {
         self.driver.until(Box::new(condition)).await.map_err(|_| Ended)
     }
 
-    /// Ends a session as if its time were over, by a transaction. Only the server that leads can do so, or, without a
-    /// transaction, a local session's own server; elsewhere, and where there is no such session, nothing happens. Does
-    /// not wait for the commit.
+    /// Ends a session as if it had expired, by a transaction. Does not wait for the commit. Only the leader can do this, or
+    /// for a local session its own server, without a transaction. On other servers, or without such a session, nothing
+    /// happens.
     pub fn expire_session(&self, session: SessionId) {
         self.driver.step(Input::ExpireSession(session));
     }
 
-    /// Closes a client's connection. Requests under way are not answered; the session lives on.
+    /// Closes a client's connection. Requests under way are not answered; the session goes on.
     pub fn close_connection(&self, conn: ConnId) {
         self.driver.step(Input::CloseConnection(conn));
     }
 
-    /// Ends the server as a crash would: what is not on disk yet is not written any more, and
-    /// [`RunningServer::run_until`](crate::RunningServer::run_until) returns. What is being written at this moment is
-    /// complete once it has returned.
+    /// Ends the server as a crash would: operations that wait for the disk are not written any more. A write that has begun
+    /// is complete once [`RunningServer::run_until`](crate::RunningServer::run_until) returns.
     pub fn abandon(&self) {
         self.disk.abandon();
         self.snapshots.stop();

@@ -1,7 +1,7 @@
-//! The I/O shell around a member: configuration, sockets, the disk, and nothing of the protocol's logic.
+//! The I/O around the core of a server: configuration, sockets and the disk. The logic of the protocol is in the core.
 //!
-//! [`RunningServer::start`] takes a [`config::ServerConfig`] and gives a server that accepts clients; there
-//! is nothing global, so several fit in one process.
+//! [`RunningServer::start`] starts a server with a [`config::ServerConfig`]. There are no global variables, so a process
+//! can have several servers.
 
 pub mod admin;
 mod boot;

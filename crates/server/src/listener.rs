@@ -22,16 +22,16 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How many may connect.
+/// The limits of clients' connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnCounts {
-    /// From one address; `None` is no limit.
+    /// Connections from one address; `None` is no limit.
     pub(crate) per_address: Option<u32>,
     /// IPv6 addresses that have this number of first bits in common count as one.
     pub(crate) ipv6_prefix: u8,
-    /// In total; `None` is no limit.
+    /// Connections in total; `None` is no limit.
     pub(crate) total: Option<u32>,
-    /// Ask TCP to probe idle connections.
+    /// TCP probes idle connections.
     pub(crate) keep_alive: bool,
 }
 
@@ -41,13 +41,14 @@ struct Census {
     total: u32,
 }
 
-/// A place among the connections, given back on drop.
-pub(crate) struct Place {
+/// One of the connections that the limits allow. It is given back on drop.
+pub(crate) struct ConnSlot {
     census: Arc<Mutex<Census>>,
     address: IpAddr,
 }
 
-/// What counts as one address: whoever has an IPv6 address mostly has a whole network of them.
+/// The address that a connection counts for: the network of an IPv6 address, because one client mostly has a whole
+/// network.
 fn counted(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -59,8 +60,8 @@ fn counted(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
     }
 }
 
-impl Place {
-    fn take(census: &Arc<Mutex<Census>>, address: IpAddr, counts: ConnCounts) -> Option<Place> {
+impl ConnSlot {
+    fn take(census: &Arc<Mutex<Census>>, address: IpAddr, counts: ConnCounts) -> Option<ConnSlot> {
         let address = counted(address, counts.ipv6_prefix);
         let mut all = census.lock().unwrap_or_else(PoisonError::into_inner);
         let here = all.by_address.get(&address).copied().unwrap_or(0);
@@ -71,11 +72,11 @@ impl Place {
         }
         all.by_address.insert(address, here + 1);
         all.total += 1;
-        Some(Place { census: census.clone(), address })
+        Some(ConnSlot { census: census.clone(), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnSlot {
     fn drop(&mut self) {
         let mut all = self.census.lock().unwrap_or_else(PoisonError::into_inner);
         all.total -= 1;
@@ -104,18 +105,17 @@ pub(crate) fn bind(address: SocketAddr, backlog: i32) -> io::Result<std::net::Tc
 /// This server as the configuration in force has it; `None` for one that is in no ensemble.
 pub(crate) type Own = Option<watch::Receiver<Option<Member>>>;
 
-/// Where clients connect, until a change of the ensemble moves it.
+/// The port for clients. A reconfiguration can move it.
 #[derive(Debug)]
 pub(crate) struct ClientPort {
     pub(crate) listener: TcpListener,
-    /// What it was bound to.
+    /// The address that was bound.
     pub(crate) address: SocketAddr,
     pub(crate) backlog: i32,
 }
 
 impl ClientPort {
-    /// Clients connect there from now on; those that are connected stay. Where that cannot be, they go on to connect
-    /// here.
+    /// Moves the port to another address. Connections that were made stay. If the address cannot be bound, the port stays.
     async fn follow(&mut self, to: &ClientAddress) {
         let host = to.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&to.host);
         match self.bound_anew(host, to.port).await {
@@ -132,7 +132,7 @@ impl ClientPort {
         }
     }
 
-    /// `None` if clients that connect there are served already.
+    /// Binds the address; `None` if this port serves it already.
     async fn bound_anew(&self, host: &str, port: u16) -> io::Result<Option<(SocketAddr, TcpListener)>> {
         let found = lookup_host((host, port)).await?.next();
         let address = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
@@ -160,7 +160,7 @@ async fn changed(own: &mut Own) {
     }
 }
 
-/// Accepts until it is dropped; the connections end with it.
+/// Accepts clients until it is dropped. Their connections end with it.
 pub(crate) async fn run(
     mut port: ClientPort,
     mut own: Own,
@@ -191,7 +191,7 @@ pub(crate) async fn run(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, most likely: the ones in use go on, and some will be given back.
+                // Most likely there are no file descriptors left. Some will be given back.
                 if said_failed.take_turn() {
                     tracing::error!(
                         %error, at = %port.address,
@@ -215,10 +215,10 @@ pub(crate) async fn run(
             }
             continue;
         }
-        let Some(place) = Place::take(&census, address, counts) else {
+        let Some(place) = ConnSlot::take(&census, address, counts) else {
             refused += 1;
             driver.traffic.count_rejected();
-            // Whoever opens a million connections must not fill the log too.
+            // A client that opens a million connections must not fill the log.
             if refused.is_power_of_two() {
                 tracing::warn!(%address, refused, "too many connections (maxClientCnxns, maxCnxns): closed");
             }
@@ -231,7 +231,7 @@ pub(crate) async fn run(
 }
 
 fn prepare(stream: &TcpStream, keep_alive: bool) {
-    // Neither matters for correctness; a socket that is gone already says so at its first read.
+    // Neither matters for correctness. The first read fails if the socket is gone already.
     let _ = stream.set_nodelay(true);
     if keep_alive {
         let _ = SockRef::from(stream).set_keepalive(true);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_port_moves_and_who_is_connected_stays() {
+    async fn the_port_moves_and_connected_clients_stay() {
         let mut port = port().await;
         let before = port.address;
         let client = TcpStream::connect(before).await.unwrap();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_port_that_cannot_be_had_leaves_the_old_one() {
+    async fn the_port_stays_if_the_new_address_cannot_be_bound() {
         let mut port = port().await;
         let before = port.address;
         let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everywhere_is_here_too() {
+    async fn a_port_on_all_interfaces_stays_if_one_of_them_is_the_new_address() {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let mut port = ClientPort { address: listener.local_addr().unwrap(), listener, backlog: 8 };
         let before = port.address;

@@ -1,18 +1,18 @@
-//! What happens again and again is not said each time.
+//! Limits log lines about events that repeat.
 
 use std::time::{Duration, Instant};
 
-/// Unwanted callers come again and again: the log says so no more often than that.
-const SAID_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// The least time between two log lines about the same event.
+const LOG_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// Whether something is to be said again.
+/// The time of the last log line about an event.
 #[derive(Debug, Default)]
 pub(crate) struct LogThrottle(Option<Instant>);
 
 impl LogThrottle {
-    /// Takes the turn to say it; `false` if the last one was a short while ago.
+    /// Returns true, and begins a new interval, if a log line is due; false if the last one is less than a minute old.
     pub(crate) fn take_turn(&mut self) -> bool {
-        let is_due = self.0.is_none_or(|at| at.elapsed() >= SAID_AGAIN_AFTER);
+        let is_due = self.0.is_none_or(|at| at.elapsed() >= LOG_AGAIN_AFTER);
         if is_due {
             self.0 = Some(Instant::now());
         }

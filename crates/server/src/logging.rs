@@ -1,8 +1,8 @@
-//! Logs: for people on a terminal, JSON for machines.
+//! The log format: text for a terminal, or JSON.
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging to standard error. `RUST_LOG` chooses what; by default everything from INFO up.
+/// Starts logging to standard error. `RUST_LOG` sets the level, which is INFO by default.
 pub fn start(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let builder =

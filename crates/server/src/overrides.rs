@@ -1,4 +1,4 @@
-//! What a server can be given instead of taking it from the system itself.
+//! Files and sockets that the caller can provide in place of those of the system.
 
 use crate::config::ServerConfig;
 use ostler_storage::{
@@ -7,26 +7,26 @@ use ostler_storage::{
 };
 use std::{net::TcpListener, sync::Arc};
 
-/// By default nothing: the system's files, and the ports of the configuration.
+/// By default nothing is overridden: the server uses the system's files, and the ports of the configuration.
 pub struct Overrides {
-    /// Where the data are. The lock of the folder and the configuration's files are the system's all the same.
+    /// The files of the data folders. The lock of the folder and the configuration's files are always those of the system.
     pub files: Arc<dyn Disk>,
-    /// Where the other servers come in, in place of the ports in this server's `server.N` line: whoever gives these
-    /// sees to it that what comes to those ports comes here.
+    /// The sockets for other servers, in place of the ports in this server's `server.N` line. The caller has to forward the
+    /// connections of those ports to these sockets.
     pub peers: Option<PeerListeners>,
 }
 
-/// Sockets that listen.
+/// Listening sockets for other servers.
 #[derive(Debug)]
 pub struct PeerListeners {
-    /// For leader and learners.
+    /// The socket of the quorum port.
     pub quorum: TcpListener,
-    /// For votes.
+    /// The socket of the election port.
     pub election: TcpListener,
 }
 
 impl Overrides {
-    /// What a configuration asks for: the system's files with its mode.
+    /// The overrides that a configuration needs: files with its mode.
     pub(crate) fn of(config: &ServerConfig) -> Overrides {
         match config.files_mode {
             PRIVATE => Overrides::default(),

@@ -1,20 +1,20 @@
-//! Counts of what goes out to clients: bytes, and the sizes of replies and notifications.
+//! Counts of the replies and notifications to clients: their bytes and sizes.
 
 /// The length in front of a frame is not counted.
 const LENGTH_BYTES: usize = 4;
 
-/// Since the start or `srst`.
+/// The counts since the start or `srst`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Responses {
-    /// Of answers to requests; upstream leaves out those to pings and auth.
+    /// Bytes of replies; without those to pings and auth, as upstream.
     pub(crate) reply_bytes: u64,
-    /// Of notifications.
+    /// Bytes of notifications.
     pub(crate) notification_bytes: u64,
-    /// Of all of these.
+    /// Sizes of all replies and notifications; `None` if there was none.
     pub(crate) sizes: Option<Sizes>,
 }
 
-/// Bytes of a message.
+/// Sizes of messages, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sizes {
     pub(crate) last: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Sizes {
 }
 
 impl Responses {
-    /// A frame with a reply was given to a connection. `asked` is false for pings and auth.
+    /// Counts a frame with a reply that was given to a connection. `asked` is false for pings and auth.
     pub(crate) fn count_reply(&mut self, frame_len: usize, asked: bool) {
         let size = frame_len.saturating_sub(LENGTH_BYTES) as u64;
         if asked {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_in_front_does_not_count() {
+    fn the_length_prefix_of_a_frame_is_not_counted() {
         let mut counted = Responses::default();
         assert_eq!(counted.sizes, None);
         counted.count_reply(20 + 4, false);

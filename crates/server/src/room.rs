@@ -1,8 +1,8 @@
-//! What all connections together may take of the memory for what waits to be read by their clients.
+//! Limits the memory for answers and notifications that wait to be read by the clients of all connections.
 //!
-//! Answers: above the bound large reads wait for their turn, see `Driver::requests`. Bytes that several answers share
-//! count once, and those that the tree shares with them count too, for it may let go of them at any time.
-//! Notifications: nobody asks for them at a chosen time, so a client that takes too few of them loses its connection.
+//! Answers: above the limit large reads wait for their turn, see `Driver::requests`. Bytes that several answers share
+//! count once. Bytes that an answer shares with the tree count, too, because the tree may drop them at any time.
+//! Notifications cannot wait, so a client that reads too few of them loses its connection.
 
 use ostler_proto::{shared::SharedBytes, strings::StringParts};
 use rustc_hash::FxBuildHasher;
@@ -15,24 +15,26 @@ use std::{
 };
 use tokio::sync::{Notify, futures::Notified};
 
-/// Of the machine's memory, where no bound is given.
+/// By default the limit is this part of the machine's memory.
 const PART_OF_MEMORY: u64 = 16;
+/// The least default limit, in bytes.
 const LEAST: u64 = 128 << 20;
-/// Longer answers than one znode's may not take the last quarter: reads of one znode have their turn before them.
+/// Answers longer than that of one znode may not take the last quarter of the room. It is kept for reads of one znode.
 const LONG: usize = 2 << 20;
-/// No answer is longer.
+/// The longest answer, in bytes.
 const LONGEST: usize = 64 << 20;
-/// What one connection's unread notifications may be, and what each may have however many there are of others.
+/// The limit of one connection's unread notifications, in bytes.
 const UNREAD_MAX: usize = 64 << 20;
+/// Bytes of unread notifications that every connection may have, whatever the others have.
 pub(crate) const UNREAD_LEAST: usize = 64 << 10;
 
-/// The bound, and what is taken of it.
+/// The limit, and the memory that is in use.
 #[derive(Debug)]
 pub(crate) struct Room {
     max: usize,
     answers: AtomicUsize,
     notifications: AtomicUsize,
-    /// How many chunks of answers hold the bytes at an address. A held address is no other's.
+    /// The number of answers' chunks that hold the bytes at an address. No other bytes can have a held address.
     shared: Mutex<HashMap<usize, usize, FxBuildHasher>>,
     waiting: AtomicUsize,
     freed: Notify,
@@ -51,17 +53,17 @@ impl Room {
         }
     }
 
-    /// Whether answers take all of it, together with those `promised`.
+    /// Whether answers use all the room, together with the `promised` bytes.
     pub(crate) fn is_full(&self, promised: usize) -> bool {
         self.answers.load(Ordering::Relaxed).saturating_add(promised) >= self.max
     }
 
-    /// Whether an answer may have to wait for room. If not, its size need not be known.
+    /// Whether an answer may have to wait for room. If not, its size need not be computed.
     pub(crate) fn is_scarce(&self, promised: usize) -> bool {
         self.is_beyond(self.max / 4 * 3, promised.saturating_add(LONGEST))
     }
 
-    /// Whether an answer of about this number of bytes fits. A longer one than all the room fits once nothing is taken.
+    /// Whether an answer of about this number of bytes fits. An answer longer than the whole room fits if no other is there.
     pub(crate) fn fits(&self, size: usize, promised: usize) -> bool {
         let limit = if size > LONG { self.max / 4 * 3 } else { self.max };
         !self.is_beyond(limit, promised.saturating_add(size)) || !self.is_beyond(0, promised)
@@ -71,17 +73,17 @@ impl Room {
         self.answers.load(Ordering::Relaxed).saturating_add(more) > limit
     }
 
-    /// Whether anybody waits for a turn.
+    /// Whether a large read waits for a turn.
     pub(crate) fn is_wanted(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Waits until an answer has gone.
+    /// Waits until an answer is dropped.
     pub(crate) fn freed(&self) -> Notified<'_> {
         self.freed.notified()
     }
 
-    /// What a connection's unread notifications may be: less, the more there are of others.
+    /// The limit of a connection's unread notifications, in bytes. It falls as those of others grow.
     pub(crate) fn unread_max(&self) -> usize {
         let left = self.max.saturating_sub(self.notifications.load(Ordering::Relaxed));
         (left / 4).clamp(UNREAD_LEAST, UNREAD_MAX)
@@ -102,9 +104,9 @@ impl Room {
 
 /// Bytes that an answer shares with the tree and with other answers.
 pub(crate) trait Shared {
-    /// The same for all that share it.
+    /// The same address for all answers that share the bytes.
     fn address(&self) -> usize;
-    /// How many bytes it holds.
+    /// The number of bytes.
     fn size(&self) -> usize;
 }
 
@@ -128,7 +130,7 @@ impl Shared for Arc<StringParts> {
     }
 }
 
-/// Shared bytes, counted for as long as an answer has them.
+/// Shared bytes, counted until they are dropped.
 #[derive(Debug)]
 pub(crate) struct Lent<S: Shared> {
     shared: S,
@@ -172,7 +174,7 @@ impl<S: Shared> Drop for Lent<S> {
     }
 }
 
-/// Bytes of an answer that no other has.
+/// Bytes of one answer, counted until they are dropped.
 #[derive(Debug)]
 pub(crate) struct Copied {
     pub(crate) bytes: Vec<u8>,
@@ -215,7 +217,7 @@ impl Unread {
         self.room.notifications.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// All of them, for whoever sends them.
+    /// Takes all of them, for the task that sends them.
     pub(crate) fn take(&mut self) -> Unread {
         std::mem::replace(self, Unread::none(&self.room))
     }
@@ -229,7 +231,7 @@ impl Drop for Unread {
     }
 }
 
-/// A place among those who wait for a turn.
+/// A read that waits for its turn, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiter(Arc<Room>);
 
@@ -246,7 +248,7 @@ impl Drop for Waiter {
     }
 }
 
-/// The machine's memory, or what this process may have of it.
+/// The machine's memory, or the limit of this process if that is less, in bytes.
 fn memory() -> u64 {
     let machine = rustix::system::sysinfo();
     let of_machine = machine.totalram.saturating_mul(u64::from(machine.mem_unit).max(1));
@@ -260,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_bytes_count_once_and_all_come_back() {
+    fn shared_bytes_count_once_until_the_last_answer_is_dropped() {
         let room = Arc::new(Room::new(Some(100)));
         let (one, other) = (SharedBytes::from(&[1; 60][..]), SharedBytes::from(&[1; 60][..]));
         let twice = [Lent::new(one.clone(), &room), Lent::new(one.clone(), &room)];
@@ -273,7 +275,7 @@ mod tests {
         drop(copied);
         let [first, second] = twice;
         drop(first);
-        assert!(room.is_full(40), "the second holds them still");
+        assert!(room.is_full(40), "the second answer still holds the bytes");
         drop(second);
         assert!(!room.is_full(99) && room.shared().is_empty());
     }
@@ -282,7 +284,7 @@ mod tests {
     fn long_answers_leave_room_for_others() {
         const MB: usize = 1 << 20;
         let room = Arc::new(Room::new(Some(100 << 20)));
-        assert!(room.fits(64 * MB, 0) && room.fits(200 * MB, 0), "nothing else is taken");
+        assert!(room.fits(64 * MB, 0) && room.fits(200 * MB, 0), "no other answer is there");
         let taken = Copied::new(vec![0; 60 * MB], &room);
         assert!(room.is_scarce(0) && room.fits(15 * MB, 0) && !room.fits(16 * MB, 0));
         assert!(room.fits(MB, 39 * MB) && !room.fits(MB, 40 * MB));
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_more_others_leave_unread_the_less_each_may() {
+    fn the_limit_of_unread_notifications_falls_as_those_of_others_grow() {
         let room = Arc::new(Room::new(Some(400 << 20)));
         assert_eq!(room.unread_max(), UNREAD_MAX);
         let mut deaf = Unread::none(&room);
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_nobody_gives_is_a_part_of_the_memory() {
+    fn the_default_limit_is_a_part_of_the_memory() {
         let room = Room::new(None);
         assert!(room.max as u64 >= LEAST && (room.max as u64) <= memory().max(LEAST));
     }

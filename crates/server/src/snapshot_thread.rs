@@ -1,4 +1,4 @@
-//! Snapshots are written here, from a frozen tree, while the service goes on; old files are removed after.
+//! The thread that writes snapshots from frozen trees while the server goes on, and removes old files.
 
 use crate::driver::Driver;
 use ostler_data_dir::{
@@ -23,16 +23,16 @@ use thread_priority::{
     thread_native_id,
 };
 
-/// Snapshots are nobody's hurry: at this pace they leave processor and disk to the service.
+/// The pace of a snapshot. It is low, because requests need the processor and the disk.
 const PACE_BYTES_PER_S: u64 = 16 << 20;
-/// What is logged meanwhile has to be replayed after a crash, so the snapshot of a busy server hurries by so
-/// many bytes for each byte logged.
+/// Bytes of a snapshot that may be written earlier for each byte logged meanwhile. A busy server needs its snapshot sooner,
+/// because the log since then has to be replayed after a crash.
 const HURRY: u64 = 4;
 const PACE_MAX_BYTES_PER_S: u64 = 128 << 20;
-/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with a share of its own.
+/// A snapshot that is late by this time, because the processor is never idle, goes on at normal priority.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Where frozen trees wait to be written.
+/// The queue of frozen trees that wait to be written.
 #[derive(Debug)]
 pub(crate) struct SnapshotQueue {
     /// `None` ends the thread.
@@ -41,7 +41,7 @@ pub(crate) struct SnapshotQueue {
     stopped: Arc<AtomicBool>,
     pub(crate) written: AtomicU64,
     pub(crate) last_ms: AtomicU64,
-    /// How long each took, ms, since the start or `srst`.
+    /// The time that each snapshot took, ms, since the start or `srst`.
     pub(crate) took_ms: Mutex<Summary>,
     pub(crate) failed: AtomicU64,
 }
@@ -62,12 +62,12 @@ impl SnapshotQueue {
     }
 
     pub(crate) fn push(&self, frozen: Box<FrozenTree>) {
-        // The thread ends only when it is told to.
+        // The thread ends only by `stop`, so the receiver is there.
         let cuts = self.cuts.count();
         let _ = self.sender.send(Some(Frozen { tree: frozen, cuts }));
     }
 
-    /// Ends the thread, and gives up the snapshot that it is writing, for the log has all of it, and what it removes.
+    /// Ends the thread. A snapshot that it is writing is given up, because the log has all of it, and so is a purge.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _ = self.sender.send(None);
@@ -115,21 +115,22 @@ pub(crate) fn run(
     }
 }
 
-/// How fast a snapshot may grow.
+/// The pace at which a snapshot may grow.
 struct Pace {
     begun: Instant,
     logged: u64,
 }
 
 impl Pace {
-    /// When this number of bytes is due, counted from the beginning.
+    /// The time since the beginning at which this number of bytes is due.
     fn due(&self, written: u64, logged: u64) -> Duration {
         let at = |pace: u64, bytes: u64| Duration::from_micros(bytes * 1_000_000 / pace);
         let urged = (logged - self.logged) * HURRY;
         at(PACE_BYTES_PER_S, written.saturating_sub(urged)).max(at(PACE_MAX_BYTES_PER_S, written))
     }
 
-    /// How much too early this number of bytes is. At most a moment: the log may grow meanwhile.
+    /// The time to wait before this number of bytes is due, at most 50 ms, because the log may grow meanwhile. `None` if it
+    /// is due.
     fn early(&self, written: u64, logged: u64) -> Option<Duration> {
         const MOMENT: Duration = Duration::from_millis(50);
         let early = self.due(written, logged).saturating_sub(self.begun.elapsed());
@@ -141,12 +142,12 @@ impl Pace {
     }
 }
 
-/// Writes a frozen tree as a snapshot and makes it durable, at its pace. `false` if it was given up: `stopped` half way,
-/// or the log was cut meanwhile.
+/// Writes a frozen tree as a snapshot and makes it durable, at its pace. Returns false if the snapshot was given up,
+/// because of `stopped` or because the log was cut meanwhile.
 ///
-/// The work is done in moments that nobody else wants: a request that comes then has the processor at once, where it
-/// would wait out a turn of a thread that is merely nice. If there are too few such moments the calling thread
-/// takes over, since a thread may not leave the idle class again without a privilege.
+/// A thread of the idle class does the work: a request then gets the processor at once, while it would wait for a thread
+/// that only has a low priority. If the processor is idle too seldom, the calling thread takes over, because a thread
+/// cannot leave the idle class again without a privilege.
 fn write(
     frozen: &Frozen,
     (settings, log_bytes): (&SnapshotSettings, &AtomicU64),

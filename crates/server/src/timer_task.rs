@@ -1,4 +1,4 @@
-//! Wakes the member at its deadlines.
+//! Wakes the core at its deadlines.
 
 use crate::driver::Driver;
 use ostler_server_core::Input;
@@ -10,7 +10,7 @@ pub(crate) async fn run(driver: Arc<Driver>) {
         let deadline = driver.next_deadline();
         if deadline <= driver.clock.mono() {
             driver.step(Input::Deadline);
-            // What the member does in parts is due again at once, and others want to run in between.
+            // Work that the core does in parts is due again at once. Other tasks run in between.
             tokio::task::yield_now().await;
             continue;
         }

@@ -1,4 +1,4 @@
-//! What goes out as JSON comes back the same, and looks as it is documented.
+//! The report as JSON: it is read back the same, and has the documented form.
 
 use super::elections::*;
 use expect_test::expect;
@@ -40,7 +40,7 @@ fn search() -> Search {
 }
 
 #[test]
-fn it_comes_back_the_same() {
+fn a_report_is_read_back_the_same() {
     let sent = Elections {
         server: 1,
         now_ms: 1_800_000_001_000,
@@ -53,7 +53,7 @@ fn it_comes_back_the_same() {
 }
 
 #[test]
-fn it_looks_like_this() {
+fn a_report_has_the_documented_form() {
     let mut shown = search();
     shown.moments.drain(..2);
     shown.moments.truncate(2);
@@ -126,7 +126,7 @@ fn it_looks_like_this() {
 }
 
 #[test]
-fn what_is_no_zxid_is_refused() {
+fn text_that_is_no_zxid_is_refused() {
     for text in ["5", "\"5\"", "\"0x\"", "\"0x1ffffffffffffffff\""] {
         assert!(serde_json::from_str::<Hex>(text).is_err(), "{text}");
     }

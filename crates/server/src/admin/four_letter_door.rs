@@ -37,7 +37,7 @@ use std::{
     time::Instant,
 };
 
-/// What the words need beside the core.
+/// Answers four-letter words, with settings and counts that the core does not have.
 #[derive(Debug)]
 pub(crate) struct FourLetterDoor {
     whitelist: Whitelist,
@@ -96,7 +96,7 @@ impl FourLetterDoor {
         }
     }
 
-    /// The port for clients has moved.
+    /// Notes the new port for clients.
     pub(crate) fn client_port_is(&self, port: u16) {
         self.client_port.store(port, Ordering::Relaxed);
     }
@@ -136,7 +136,7 @@ impl FourLetterDoor {
         render(word, &self.view(driver, word))
     }
 
-    /// Only what the word prints is gathered: some of it is long.
+    /// Gathers only the parts that the word prints, because some of them are long.
     fn view(&self, driver: &Driver, word: Word) -> ServerView {
         let now = driver.clock.now();
         let (Look { summary, mode: member, responses }, place) = look(driver, word);
@@ -200,7 +200,7 @@ impl FourLetterDoor {
             Word::Envi => view.environment = environment(),
             Word::Mntr => {
                 view.gauges = self.gauges(&summary, &responses);
-                // A read-only server shows nothing of a quorum, as in Java.
+                // A read-only server does not show its quorum, as in Java.
                 let place = place.filter(|_| member != Some(MemberMode::ReadOnly));
                 view.gauges.quorum = place.map(|of| quorum(&of, member, now.mono));
                 let quotas = long_reports::quotas(driver);
@@ -255,7 +255,7 @@ const ANSWER_PART: usize = 8192;
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";
 
-/// The server in one moment.
+/// The state of the server at one moment.
 struct Look {
     summary: report::Summary,
     mode: Option<MemberMode>,
@@ -289,7 +289,7 @@ fn proposal_sizes(stats: &stats::Stats) -> MessageSizes {
     }
 }
 
-/// The configuration is in force that the tree shows.
+/// The ensemble of the configuration in the tree, which is in force.
 fn conf_of_member(settings: &EnsembleSettings, driver: &Driver) -> ConfOfMember {
     let shown = driver.inspect(|server| {
         let data = server.tree().get(path::CONFIG)?.data.as_deref()?;

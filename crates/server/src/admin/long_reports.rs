@@ -1,4 +1,4 @@
-//! What words show that may be long: it is gathered in parts, with the core locked for one of them at a time.
+//! Gathers long reports for four-letter words in parts. The core is locked for one part at a time.
 
 use crate::{
     admin::four_letter::{ConnectionId, EphemeralsOfSession, TimeBucket, WatchesOfSession},
@@ -14,14 +14,13 @@ use ostler_server_core::{
 };
 use std::{collections::BTreeMap, thread, time::Duration};
 
-/// The number of entries that are taken at a time. That takes a few tenths of a millisecond.
+/// The number of entries of a part. Taking them needs a few tenths of a millisecond.
 const PART: usize = 500;
-/// How long others have the core for themselves between two parts. Whoever lets go of a lock and takes it at once keeps
-/// those out who wait for it.
+/// The pause between two parts. A thread that releases a lock and takes it again at once keeps waiting threads out.
 const BETWEEN_PARTS: Duration = Duration::from_micros(200);
 
-/// Gathers until a part is shorter than it may be. `part` is given what there is so far and how much more it may take.
-/// Waits between the parts, so it is not for a thread that serves clients.
+/// Gathers parts until one is shorter than [`PART`]. `part` gets the entries so far and the limit of the next ones. The
+/// calling thread sleeps between the parts, so it must not be one that serves clients.
 fn in_parts<T>(driver: &Driver, mut part: impl FnMut(&Server, &[T], usize) -> Vec<T>) -> Vec<T> {
     let mut all = Vec::new();
     loop {
@@ -35,7 +34,7 @@ fn in_parts<T>(driver: &Driver, mut part: impl FnMut(&Server, &[T], usize) -> Ve
     }
 }
 
-/// All connections, each with the notifications that it has been given.
+/// All connections, each with the number of notifications that it has got.
 pub(super) fn connections(driver: &Driver) -> Vec<(ConnReport, u64)> {
     let numbers = driver.inspect(|server| server.connection_numbers());
     let mut all = Vec::with_capacity(numbers.len());
@@ -57,7 +56,7 @@ pub(super) fn quotas(driver: &Driver) -> BTreeMap<String, NamespaceQuota> {
     walk.found
 }
 
-/// Who watches which znodes' data.
+/// The paths that each session watches.
 pub(super) fn watches(driver: &Driver) -> Vec<WatchesOfSession> {
     let mut watchers = driver.inspect(|server| server.watchers());
     watchers.sort_unstable_by_key(|(_, session)| session.0);
@@ -71,7 +70,8 @@ pub(super) fn watches(driver: &Driver) -> Vec<WatchesOfSession> {
 
 type Watched = (SessionId, Vec<String>);
 
-/// Many watchers have a path each, and some have very many.
+/// Takes the paths of several watchers in one part, because many have few paths. The paths of a watcher with many are
+/// taken in several parts.
 fn few_at_a_time(driver: &Driver, watchers: &[(ConnId, SessionId)]) -> Vec<Vec<Watched>> {
     let (mut parts, mut at) = (Vec::new(), 0);
     while at < watchers.len() {
@@ -80,7 +80,7 @@ fn few_at_a_time(driver: &Driver, watchers: &[(ConnId, SessionId)]) -> Vec<Vec<W
             let mut part = Vec::new();
             while let Some((conn, session)) = watchers.get(at).filter(|_| left > 0) {
                 let paths = server.watched_after(*conn, None, left);
-                // Somebody who watches little still has to be looked up.
+                // A watcher without paths counts, too: looking it up takes time.
                 left -= paths.len().max(1);
                 at += 1;
                 part.push((*session, paths));
@@ -123,7 +123,7 @@ pub(super) fn session_ends(driver: &Driver, scope: Scope, now: Now) -> Vec<TimeB
     let all = in_parts(driver, |server, so_far: &[(u64, SessionId)], max| {
         server.session_ends_after(scope, so_far.last().copied(), max)
     });
-    // One that is heard of between two parts is seen again with its new end.
+    // A session whose client is heard of between two parts is seen again with its new end.
     let ends: BTreeMap<i64, u64> = all.into_iter().map(|(end, id)| (id.0, end)).collect();
     let mut buckets: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
     for (id, end) in ends {
@@ -133,7 +133,7 @@ pub(super) fn session_ends(driver: &Driver, scope: Scope, now: Now) -> Vec<TimeB
     buckets.into_iter().map(bucket).collect()
 }
 
-/// At a server that keeps no global session alive: those that it knows, and their timeouts in ms.
+/// The global sessions that a server has learnt of, with their timeouts in ms; `None` at a server that expires them.
 pub(super) fn learnt_sessions(driver: &Driver) -> Option<Vec<(i64, i32)>> {
     driver.inspect(|server| server.learns_sessions()).then(|| {
         let all = in_parts(driver, |server, so_far: &[(SessionId, i32)], max| {
@@ -143,8 +143,8 @@ pub(super) fn learnt_sessions(driver: &Driver) -> Option<Vec<(i64, i32)>> {
     })
 }
 
-/// Connections by the time until which they may be silent, in steps as upstream has them. What a connection last
-/// sent is not noted, but the answer to it is.
+/// Connections by the time until which they may be silent, rounded up to steps as upstream. The time of the last answer
+/// stands for that of the last request, which is not noted.
 pub(super) fn connection_ends(driver: &Driver, step_ms: u64, now: Now) -> Vec<TimeBucket<ConnectionId>> {
     let mut expiry: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
     for (of, _) in connections(driver) {

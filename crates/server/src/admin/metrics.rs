@@ -1,4 +1,4 @@
-//! The counters of `mntr`: upstream's names for what is counted here.
+//! The counters of `mntr`, under upstream's names.
 
 use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
 use crate::{disk_thread::DiskFigures, driver::Traffic, responses::Responses};
@@ -8,17 +8,17 @@ use ostler_server_core::{
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
-/// How the data were loaded at the start.
+/// How long the start took to load the data.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Loading {
     pub(crate) took: Duration,
-    /// Until a snapshot was read, if there was one.
+    /// The time until the snapshot was read, if there was one.
     pub(crate) snapshot: Option<Duration>,
     /// Transactions of the log that were replayed.
     pub(crate) records: u64,
 }
 
-/// What was counted, in the core and around it.
+/// The counts of the core and of the parts around it.
 pub(crate) struct Counted<'a> {
     pub(crate) stats: &'a Stats,
     /// `None` for a standalone server.
@@ -76,7 +76,7 @@ fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
     let once = |value: Option<u64>| value.map_or_else(stats::Summary::default, stats::Summary::of);
     let ms = |took: Duration| took.as_millis() as u64;
     let loading = of.loading;
-    // Where there was no snapshot there was no log either.
+    // Without a snapshot there was no log either.
     let replaying = loading.and_then(|of| of.snapshot.map(|snapshot| (of, snapshot)));
     [
         ("election_time", elections.election_ms),
@@ -104,9 +104,9 @@ fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
 
 fn advanced<'a>(of: &'a Counted<'_>) -> [(&'static str, Option<&'a Sampled>); 12] {
     let Stats { writes, .. } = of.stats;
-    // A standalone server commits what it has on disk, without a stage for it.
+    // A standalone server commits a transaction once it is on disk. It has no commit stage to measure.
     let staged = |sampled: &'a Sampled| of.mode.is_some().then_some(sampled);
-    // An observer waits for its disk with nothing.
+    // An observer's acknowledgements do not count, so nothing waits for its disk.
     let flushed = Some(&of.disk.total_ms).filter(|_| of.mode != Some(MemberMode::Observer));
     [
         ("readlatency", Some(&of.stats.read_latency_ms)),

@@ -1,4 +1,4 @@
-//! What an operator can ask a running server.
+//! Reports and metrics of a running server for operators: four-letter words and the election report.
 
 pub mod elections;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The exchange of one four-letter word: within a time, and only a few long answers at once.
+//! Serves one four-letter word: with a time limit, and with a limit of long answers at once.
 
 use super::{
     four_letter::{TELNET_CLOSE, Word},
@@ -15,16 +15,17 @@ use tokio::{
     time::timeout,
 };
 
-/// From the word to the last byte of its answer. The connection of a slower reader is closed.
+/// The time from the word to the last byte of its answer. The connection of a slower reader is closed.
 const WITHIN: Duration = Duration::from_secs(10);
-/// The number of long answers that are in memory at once. Others wait for their turn, within their time.
+/// The number of long answers that are in memory at once. Others wait for their turn, within [`WITHIN`].
 const LONG_ANSWERS: usize = 4;
 
-/// What the first bytes of a connection ask for that are no handshake.
+/// A request that comes in place of the handshake.
 #[derive(Debug)]
-pub(crate) enum Asked {
-    /// What a telnet client sends on interrupt: it gets no answer.
+pub(crate) enum WordRequest {
+    /// The bytes that a telnet client sends on interrupt. They get no answer.
     Interrupt,
+    /// A four-letter word.
     Word {
         word: Word,
         /// The eight bytes after `stmk`.
@@ -32,32 +33,32 @@ pub(crate) enum Asked {
     },
 }
 
-impl Asked {
+impl WordRequest {
     /// `None` if these bytes are no word.
-    pub(crate) fn read(bytes: &[u8]) -> Option<Asked> {
+    pub(crate) fn read(bytes: &[u8]) -> Option<WordRequest> {
         let code = i32::from_be_bytes(*bytes.first_chunk::<4>()?);
         if code == TELNET_CLOSE {
-            return Some(Asked::Interrupt);
+            return Some(WordRequest::Interrupt);
         }
         let mask = bytes[4..].first_chunk::<8>().map(|mask| i64::from_be_bytes(*mask));
-        Some(Asked::Word { word: Word::from_length(code)?, mask })
+        Some(WordRequest::Word { word: Word::from_length(code)?, mask })
     }
 }
 
-/// What making an answer takes.
+/// The work of making an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Little,
-    /// A look at the system's files, and at what is gathered in parts.
+    /// The answer reads files of the system, or is gathered in parts.
     Some,
-    /// It grows with what clients do.
+    /// The answer grows with the number of sessions, watches or ephemerals.
     Long,
 }
 
 fn work_of(word: Word) -> Work {
     match word {
         Word::Cons | Word::Dump | Word::Stat | Word::Wchc | Word::Wchp => Work::Long,
-        // Whoever keeps the long ones busy does not blind those who watch over the server.
+        // These do not wait for a turn: monitoring goes on while others keep the turns of long answers busy.
         Word::Conf | Word::Dirs | Word::Mntr => Work::Some,
         Word::Crst
         | Word::Elec
@@ -73,12 +74,12 @@ fn work_of(word: Word) -> Work {
     }
 }
 
-/// The turns of those who ask for something long.
+/// The turns of long answers.
 #[derive(Debug)]
 pub(crate) struct Turns {
-    /// For as long as an answer is in memory.
+    /// A permit is held as long as an answer is in memory.
     answers: Arc<Semaphore>,
-    /// One is made at a time: clients need the other cores.
+    /// One answer is made at a time: clients need the other cores.
     making: Arc<Mutex<()>>,
 }
 
@@ -93,24 +94,26 @@ pub(crate) async fn answer(
     door: &Arc<FourLetterDoor>,
     (driver, conn): (&Arc<Driver>, ConnId),
     stream: &mut TcpStream,
-    asked: Asked,
+    request: WordRequest,
 ) {
-    let Asked::Word { word, mask } = asked else { return driver.count_word(conn) };
+    let WordRequest::Word { word, mask } = request else { return driver.count_word(conn) };
     let exchange = async {
         let (text, _turn) = text(door, (driver, conn), word, mask).await?;
         stream.write_all(&text).await
     };
     match timeout(WITHIN, exchange).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(word = word.name(), %error, "who asked is gone"),
+        Ok(Err(error)) => {
+            tracing::debug!(word = word.name(), %error, "a four-letter word could not be answered: its connection failed")
+        }
         Err(_) => tracing::info!(
             word = word.name(),
-            "who asked for this word was hung up on: its answer was not made and read within {WITHIN:?}"
+            "the connection of a four-letter word was closed: the answer was not made and read within {WITHIN:?}"
         ),
     }
 }
 
-/// The answer, and the turn that lasts as long as it does.
+/// Makes the answer. The permit is held until the answer is dropped.
 async fn text(
     door: &Arc<FourLetterDoor>,
     (driver, conn): (&Arc<Driver>, ConnId),
@@ -127,7 +130,7 @@ async fn text(
         }
     };
     let (door, driver) = (door.clone(), driver.clone());
-    // The turns go with the thread: it goes on when nobody waits for it any more.
+    // The thread holds the turns, because it goes on even if this task ends.
     let made = spawn_blocking(move || {
         let text = door.answer((&driver, conn), word, mask);
         (text, turn.map(|(kept, _making)| kept))

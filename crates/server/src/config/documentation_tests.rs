@@ -1,5 +1,4 @@
-//! docs/configuration.md is made from the table of keys; `UPDATE_DOCS=1 cargo test -p ostler-server` writes
-//! it.
+//! docs/configuration.md is made from the table of keys; `UPDATE_DOCS=1 cargo test -p ostler-server` writes it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,19 +15,19 @@ const INTRODUCTION: &str = "\
 `ostler server` without a file listens on 127.0.0.1:2181, keeps its data in `./ostler-data`, ticks every 2 seconds and
 has the defaults below for the rest.
 
-- Every key can be written with or without `zookeeper.` before it. If a key stands twice, the last line counts.
+- Every key can be written with or without `zookeeper.` before it. If a key is set twice, the last line counts.
 - Keys marked `-D` also count as system properties in the environment variables `JAVA_TOOL_OPTIONS`,
   `SERVER_JVMFLAGS` and `JVMFLAGS`: `-Dzookeeper.<key>=<value>`, or `-D<key>=<value>` where the mark has no prefix. The
   file wins over them.
 - A key that is in no table below has no effect; the server names it in its log, with the nearest known key.
 - A value that a key cannot have stops the server with one sentence that names the file, the line and what is allowed.
 
-What becomes of a key:
+The effect of a key:
 
 - *Obeyed*: it sets what the text says.
-- *Replaced*: there is nothing for it to do here; the text says what there is in its place.
-- *Absent*: it asks for something that is not in this build; the server warns and goes on.
-- *Refused*: as absent, but going on could expose or lose data, so the server does not start.
+- *Replaced*: it has no effect here; the text names what takes its place.
+- *Absent*: it asks for a feature that is not in this build; the server warns and starts.
+- *Refused*: as absent, but without the feature data could be exposed or lost, so the server does not start.
 
 A switch that is off (`false`) is never warned about or refused.
 ";
@@ -36,8 +35,7 @@ A switch that is off (`false`) is never warned about or refused.
 fn document() -> String {
     let mut text = INTRODUCTION.to_string();
     for section in &keys::SECTIONS {
-        write!(text, "\n## {}\n\n| Key | Default | What becomes of it |\n|---|---|---|\n", section.title)
-            .unwrap();
+        write!(text, "\n## {}\n\n| Key | Default | Effect |\n|---|---|---|\n", section.title).unwrap();
         for key in section.keys {
             writeln!(text, "| {} | {} | {} |", spellings(key), default(key), fate(key)).unwrap();
         }

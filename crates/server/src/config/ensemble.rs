@@ -1,4 +1,4 @@
-//! The lines that describe an ensemble.
+//! Reads the lines that describe an ensemble: server.N, group.N and weight.N.
 
 use super::error::ConfigError;
 use super::properties::{self, Entry};
@@ -9,12 +9,12 @@ use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::ensemble::LocalSessions;
 use std::path::{Path, PathBuf};
 
-/// A server's part in an ensemble.
+/// The settings of a server that is in an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnsembleSettings {
     /// This server.
     pub me: ServerId,
-    /// All servers, who votes, and what a vote weighs.
+    /// All servers, and the quorums of their votes.
     pub membership: Membership,
     /// A configuration that was proposed when this server stopped.
     pub pending: Option<Membership>,
@@ -22,31 +22,32 @@ pub struct EnsembleSettings {
     pub local_sessions: LocalSessions,
     /// The zoo.cfg.
     pub file: PathBuf,
-    /// Ticks for a learner to connect and take over the leader's history.
+    /// Ticks in which a learner has to connect and take over the leader's history.
     pub init_limit: u32,
-    /// Ticks between two words of leader and learner.
+    /// Ticks of silence after which a leader and a learner give each other up.
     pub sync_limit: u32,
     /// Committed records kept in memory for learners.
     pub commit_log_count: u32,
-    /// A learner gets records from the log on disk if they are less than this part of a snapshot; `None` is never.
+    /// A learner gets records from the log on disk if they are less than this part of a snapshot, in percent; `None` is
+    /// never.
     pub snapshot_size_factor: Option<u32>,
-    /// Servers whose configuration is another ensemble's have no say.
+    /// Votes of servers whose configuration is another ensemble's do not count.
     pub refuse_others: bool,
-    /// How often this server tries again to listen for the others; `None` is for ever.
+    /// How often this server tries again to listen for the others; `None` is without end.
     pub bind_retries: Option<u32>,
-    /// A server alone is in no ensemble.
+    /// `standaloneEnabled`: a single participant is a standalone server.
     pub standalone: bool,
-    /// Members that have moved are called where they say that they are.
+    /// Members that have moved are called at the address that they name, if the configured one does not answer.
     pub call_moved: bool,
-    /// Other servers may come in on any address of the machine.
+    /// The ports for other servers are opened on all addresses of the machine.
     pub listen_on_all: bool,
-    /// Where followers take observers in, if observers are to follow them.
+    /// The port at which followers serve observers; `None` if observers follow the leader.
     pub observer_master_port: Option<u16>,
     /// `observer.election.DelayMs`
     pub observer_election_delay_ms: u64,
     /// `observer.reconnectDelayMs`
     pub observer_reconnect_delay_ms: u64,
-    /// How long connecting to another server may take.
+    /// How long connecting to another server may take, in milliseconds.
     pub connect_timeout_ms: u32,
     /// `fastleader.minNotificationInterval`
     pub notification_min_ms: u32,
@@ -54,40 +55,44 @@ pub struct EnsembleSettings {
     pub notification_max_ms: u32,
 }
 
-/// The line of the only server, if there is one, with its client part.
-pub(super) struct OnlyServer {
+/// This server's own server.N line, with its client part.
+pub(super) struct OwnLine {
     pub(super) entry: Entry,
     pub(super) client: Option<ClientAddress>,
 }
 
-/// What the server.N lines ask for.
-pub(super) enum Asked {
-    /// One node, with no such line.
-    Nothing,
-    /// One node that has one.
-    One(OnlyServer),
-    /// An ensemble, and this server's own line.
-    Ensemble(Box<EnsembleSettings>, OnlyServer),
+/// The kind of server that the server.N lines describe.
+pub(super) enum Deployment {
+    /// A standalone server without a server.N line.
+    WithoutLine,
+    /// A standalone server with a server.N line.
+    Standalone(OwnLine),
+    /// A member of an ensemble.
+    Ensemble(Box<EnsembleSettings>, OwnLine),
 }
 
-impl Asked {
-    /// This server's own line.
-    pub(super) fn own(&self) -> Option<&OnlyServer> {
+impl Deployment {
+    /// This server's own line, if there is one.
+    pub(super) fn own(&self) -> Option<&OwnLine> {
         match self {
-            Asked::Nothing => None,
-            Asked::One(own) | Asked::Ensemble(_, own) => Some(own),
+            Deployment::WithoutLine => None,
+            Deployment::Standalone(own) | Deployment::Ensemble(_, own) => Some(own),
         }
     }
 }
 
-/// Reads the lines, here or in the `dynamicConfigFile`, and for an ensemble the number in `dataDir/myid`.
-pub(super) fn asked(file: &str, settings: &Settings, data_dir: &Path) -> Result<Asked, ConfigError> {
+/// Reads the lines, in zoo.cfg or in the `dynamicConfigFile`, and for an ensemble the number in `dataDir/myid`.
+pub(super) fn deployment(
+    file: &str,
+    settings: &Settings,
+    data_dir: &Path,
+) -> Result<Deployment, ConfigError> {
     let lines = lines(settings)?;
     let servers = lines.servers.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
     match (lines.servers.as_slice(), servers.as_slice()) {
-        ([], _) => without_servers(settings).map(|()| Asked::Nothing),
+        ([], _) => without_servers(settings).map(|()| Deployment::WithoutLine),
         ([entry], [(_, server)]) if !server.observer && settings.bool("standaloneEnabled") => {
-            Ok(Asked::One(OnlyServer { entry: entry.clone(), client: server.client.clone() }))
+            Ok(Deployment::Standalone(OwnLine { entry: entry.clone(), client: server.client.clone() }))
         }
         _ => ensemble(file, settings, &lines, data_dir),
     }
@@ -102,7 +107,12 @@ fn without_servers(settings: &Settings) -> Result<(), ConfigError> {
     }
 }
 
-fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> Result<Asked, ConfigError> {
+fn ensemble(
+    file: &str,
+    settings: &Settings,
+    lines: &Lines,
+    data_dir: &Path,
+) -> Result<Deployment, ConfigError> {
     let first = &lines.servers[0];
     let mut membership = membership(lines)?;
     membership.version = version(settings);
@@ -127,7 +137,7 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
              myid and at all servers, or set extendedTypesEnabled=false at all servers"
         )));
     }
-    let own = OnlyServer { entry: entry.clone(), client: own.client.clone() };
+    let own = OwnLine { entry: entry.clone(), client: own.client.clone() };
     let positive = |name: &str| u32::try_from(settings.int(name)).unwrap_or(0);
     let settings = EnsembleSettings {
         me,
@@ -151,20 +161,20 @@ fn ensemble(file: &str, settings: &Settings, lines: &Lines, data_dir: &Path) -> 
         notification_min_ms: positive("fastleader.minNotificationInterval").max(1),
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),
     };
-    Ok(Asked::Ensemble(Box::new(settings), own))
+    Ok(Deployment::Ensemble(Box::new(settings), own))
 }
 
-/// How often what cannot be listened at is tried again; `None` is for ever.
+/// How often the server tries again to listen at an address, or to look up its name; `None` is without end.
 pub(super) fn bind_retries(settings: &Settings) -> Option<u32> {
     const DEFAULT: u32 = 3;
     match settings.int("electionPortBindRetry") {
         0 => None,
-        // As upstream takes it.
+        // Upstream replaces a negative number by the default.
         number => Some(u32::try_from(number).unwrap_or(DEFAULT)),
     }
 }
 
-/// How owners of znodes are read.
+/// How the owner field of a znode is read.
 pub(super) fn extended_types(settings: &Settings) -> ExtendedTypes {
     ExtendedTypes {
         enabled: settings.bool("extendedTypesEnabled"),
@@ -192,7 +202,7 @@ fn version(settings: &Settings) -> u64 {
     version.unwrap_or(0)
 }
 
-/// What was proposed when this server stopped; one that cannot be read was never acknowledged.
+/// The configuration that was proposed when this server stopped. One that cannot be read was never acknowledged.
 fn pending(file: &str) -> Option<Membership> {
     let text = std::fs::read_to_string(format!("{file}.dynamic.next")).ok()?;
     Membership::parse(&text).ok()
@@ -220,7 +230,7 @@ fn refusal(entry: &Entry, error: &MembershipError) -> ConfigError {
     }
 }
 
-/// A part of one in percent; `None` below zero.
+/// A part of one, in percent; `None` if it is negative.
 fn percent(text: Option<String>) -> Option<u32> {
     let part: f64 = text?.parse().ok()?;
     (part >= 0.0).then_some((part * 100.0) as u32)
@@ -279,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_that_describes_no_server_is_named() {
+    fn a_malformed_server_line_is_named_in_the_error() {
         for (line, expected) in [
             (
                 "server.one=zk1:1:2",

@@ -1,33 +1,33 @@
-//! Where a setting stands, and what can be wrong with it.
+//! The errors and notes about a configuration, with the location of the setting that each is about.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Where a setting was written: a line of a file, or an environment variable.
+/// The location of a setting: a line of a file, or an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SettingLocation {
     origin: Arc<str>,
     line: Option<usize>,
 }
 
-impl Place {
-    pub(super) fn in_file(file: &Arc<str>, line: usize) -> Place {
-        Place { origin: Arc::clone(file), line: Some(line) }
+impl SettingLocation {
+    pub(super) fn in_file(file: &Arc<str>, line: usize) -> SettingLocation {
+        SettingLocation { origin: Arc::clone(file), line: Some(line) }
     }
 
-    pub(super) fn in_variable(name: &str) -> Place {
-        Place { origin: name.into(), line: None }
+    pub(super) fn in_variable(name: &str) -> SettingLocation {
+        SettingLocation { origin: name.into(), line: None }
     }
 
-    /// The line number, for a place in a file.
+    /// The line number; `None` for an environment variable.
     pub fn line(&self) -> Option<usize> {
         self.line
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(f, "{}:{line}", self.origin),
@@ -36,56 +36,56 @@ impl fmt::Display for Place {
     }
 }
 
-/// Why a configuration cannot be used. Each text is one sentence that says where and what to write instead.
+/// Why a configuration cannot be used. Each text is one sentence that names the location and what is allowed there.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("cannot read the configuration file {}: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
 
-    #[error("{place}: this line is not in the form key=value of a Java properties file: {reason}")]
-    Syntax { place: Place, reason: String },
+    #[error("{location}: this line is not in the form key=value of a Java properties file: {reason}")]
+    Syntax { location: SettingLocation, reason: String },
 
-    #[error("{place}: {key}={value} is not allowed; {key} must be {allowed}")]
-    BadValue { place: Place, key: String, value: String, allowed: String },
+    #[error("{location}: {key}={value} is not allowed; {key} must be {allowed}")]
+    BadValue { location: SettingLocation, key: String, value: String, allowed: String },
 
     #[error(
-        "{place}: {key}={value} is not allowed; {key} must be a host name or address that can be resolved ({reason})"
+        "{location}: {key}={value} is not allowed; {key} must be a host name or address that can be resolved ({reason})"
     )]
     NoAddress {
-        place: Place,
+        location: SettingLocation,
         key: String,
         value: String,
         reason: String,
-        /// How often it may be tried again, as the file has it; `None` is for ever.
+        /// How often the lookup may be repeated, by `electionPortBindRetry`; `None` is without end.
         retries: Option<u32>,
     },
 
     #[error("{file}: {key} is missing; add a line such as {example}")]
     Missing { file: String, key: &'static str, example: &'static str },
 
-    #[error("{place}: {key}: {reason}")]
-    Refused { place: Place, key: String, reason: String },
+    #[error("{location}: {key}: {reason}")]
+    Refused { location: SettingLocation, key: String, reason: String },
 }
 
-/// Something to tell the operator about a configuration that can be used all the same.
+/// A message for the operator about a configuration that can be used all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub level: NoteLevel,
-    pub place: Place,
+    pub location: SettingLocation,
     pub text: String,
 }
 
-/// How loudly to tell it.
+/// The importance of a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoteLevel {
-    /// The setting has no work to do here, and nothing is lost by that.
+    /// The setting has no effect here, and nothing is lost by that.
     Info,
-    /// The server does something else than the file seems to ask for.
+    /// The server does not do what the file seems to ask for.
     Warning,
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.text)
+        write!(f, "{}: {}", self.location, self.text)
     }
 }

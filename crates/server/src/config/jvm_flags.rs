@@ -1,17 +1,16 @@
-//! System properties as the start scripts of a Java server take them: `-Dname=value` in environment
-//! variables.
+//! System properties in environment variables, as the start scripts of a Java server read them: `-Dname=value`.
 
-use super::error::{Note, NoteLevel, Place};
+use super::error::{Note, NoteLevel, SettingLocation};
 use super::keys;
 use super::properties::Entry;
 
-/// The variables that a Java server reads flags from, the one that wins last.
+/// The variables from which a Java server reads flags. The last one wins.
 pub const JVM_FLAG_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "SERVER_JVMFLAGS", "JVMFLAGS"];
 
 const JAAS_FILE: &str = "-Djava.security.auth.login.config=";
 
-/// The known properties among `flags`, pairs of a variable's name and its text, later ones winning.
-/// Properties of the Java machine and of other programs are nobody's business here and leave no trace.
+/// The known properties among `flags`, pairs of a variable's name and its text. Later ones win. Properties of the Java
+/// machine and of other programs are ignored.
 pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for (variable, text) in flags {
@@ -23,7 +22,7 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
             entries
                 .retain(|entry| keys::find_property(&entry.key).is_none_or(|known| known.name != key.name));
             entries.push(Entry {
-                place: Place::in_variable(variable),
+                location: SettingLocation::in_variable(variable),
                 key: name.into(),
                 value: value.trim().into(),
             });
@@ -32,16 +31,16 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
     entries
 }
 
-/// A JAAS file asks for SASL, which this version does not have: it must not be ignored without a word.
+/// A warning about a JAAS file: it asks for SASL, which this version does not have.
 pub(super) fn ignored_jaas_file(flags: &[(&str, &str)]) -> Option<Note> {
     let of = |(variable, text): &(&str, &str)| {
         let jaas = split(text).into_iter().find(|flag| flag.starts_with(JAAS_FILE))?;
         let file = jaas[JAAS_FILE.len()..].to_owned();
         let text = format!(
-            "the JAAS file {file} is not read: this version has no SASL, so no client and no server is asked to prove by it \
-             who it is"
+            "the JAAS file {file} is not read: this version has no SASL, so neither clients nor servers are authenticated by \
+             it"
         );
-        Some(Note { level: NoteLevel::Warning, place: Place::in_variable(variable), text })
+        Some(Note { level: NoteLevel::Warning, location: SettingLocation::in_variable(variable), text })
     };
     flags.iter().filter_map(of).next_back()
 }
@@ -70,7 +69,10 @@ mod tests {
     use super::*;
 
     fn shown(flags: &[(&str, &str)]) -> Vec<String> {
-        entries(flags).iter().map(|entry| format!("{}: {}={}", entry.place, entry.key, entry.value)).collect()
+        entries(flags)
+            .iter()
+            .map(|entry| format!("{}: {}={}", entry.location, entry.key, entry.value))
+            .collect()
     }
 
     #[test]
@@ -88,10 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn a_jaas_file_is_not_ignored_without_a_word() {
+    fn a_jaas_file_leaves_a_warning() {
         let jaas = "-Xmx1g -Djava.security.auth.login.config=/etc/zk/jaas.conf";
         let note = ignored_jaas_file(&[("JVMFLAGS", "-Xmx1g"), ("SERVER_JVMFLAGS", jaas)]).unwrap();
-        assert_eq!((note.level, note.place.to_string()), (NoteLevel::Warning, "SERVER_JVMFLAGS".to_owned()));
+        assert_eq!(
+            (note.level, note.location.to_string()),
+            (NoteLevel::Warning, "SERVER_JVMFLAGS".to_owned())
+        );
         assert!(note.text.contains("/etc/zk/jaas.conf is not read"), "{}", note.text);
         assert_eq!(ignored_jaas_file(&[("JVMFLAGS", "-Xmx1g")]), None);
     }
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_wins() {
+    fn the_last_setting_of_a_property_wins() {
         let flags = [
             ("JAVA_TOOL_OPTIONS", "-Dzookeeper.maxCnxns=1"),
             ("SERVER_JVMFLAGS", "-Dzookeeper.maxCnxns=2 -Dzookeeper.maxCnxns=3"),

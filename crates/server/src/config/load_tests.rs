@@ -1,15 +1,16 @@
 //! Whole files, as operators and test harnesses write them.
 
+mod ensemble;
+
 use std::path::PathBuf;
 
 use tempfile::TempDir;
 
 use super::*;
 use crate::admin::four_letter::Word;
-use ostler_proto::id::ServerId;
-use ostler_server_core::{auth::DigestAlgorithm, ensemble::LocalSessions};
+use ostler_server_core::auth::DigestAlgorithm;
 
-/// A folder with a zoo.cfg in it; messages name the file by its path, which the checks cut off.
+/// A folder with a zoo.cfg. Messages name the file by its path; the checks cut the folder off.
 struct File {
     dir: TempDir,
 }
@@ -38,7 +39,7 @@ fn config(text: &str) -> ServerConfig {
     File::new(text).load().unwrap().config
 }
 
-/// `lines` behind a dataDir and a clientPort, so they start at line 3.
+/// The configuration of `lines` after a dataDir and a clientPort: they begin at line 3.
 fn config_of_lines(lines: &str) -> ServerConfig {
     config(&format!("dataDir=/d\nclientPort=2181\n{lines}"))
 }
@@ -63,7 +64,7 @@ fn check_error_of_lines(lines: &str, expected: &str) {
 }
 
 #[test]
-fn the_smallest_file_has_upstreams_defaults_but_purges() {
+fn the_smallest_file_has_upstreams_defaults_except_purging() {
     let config = config("dataDir=/var/lib/zk\nclientPort=2181\n");
     let whitelist = config.four_letter_whitelist.clone();
     assert_eq!(whitelist.words(), [Word::Srvr]);
@@ -125,7 +126,7 @@ fn the_smallest_file_has_upstreams_defaults_but_purges() {
 }
 
 #[test]
-fn without_a_file_the_server_is_for_this_machine_only() {
+fn a_server_without_a_file_listens_on_loopback_only() {
     let embedded = ServerConfig::embedded(EMBEDDED_DATA_DIR);
     let expected = ServerConfig {
         client_address: "127.0.0.1:2181".parse().unwrap(),
@@ -137,7 +138,7 @@ fn without_a_file_the_server_is_for_this_machine_only() {
 }
 
 #[test]
-fn every_obeyed_setting_arrives() {
+fn every_obeyed_setting_reaches_the_config() {
     let config = config(
         "dataDir=/d\ndataLogDir=/log\nclientPort=0\nclientPortAddress=127.0.0.1\nclientPortListenBacklog=50\n\
          maxCnxns=500\nmaxClientCnxns=0\nmaxClientCnxns.ipv6Prefix=128\nfiles.mode=640\nclientTcpKeepAlive=true\nnio.sessionlessCnxnTimeout=500\n\
@@ -258,139 +259,6 @@ fn the_client_port_of_the_only_server_is_obeyed() {
     );
 }
 
-/// An ensemble's server, with its number.
-fn member_file(myid: &str, lines: &str) -> File {
-    let file = File::new("");
-    std::fs::write(file.dir.path().join("myid"), myid).unwrap();
-    let text = format!("dataDir={}\nclientPort=2181\n{lines}", file.dir.path().display());
-    std::fs::write(file.dir.path().join("zoo.cfg"), text).unwrap();
-    file
-}
-
-fn ensemble(myid: &str, lines: &str) -> EnsembleSettings {
-    *member_file(myid, lines).load().unwrap().config.ensemble.unwrap()
-}
-
-#[track_caller]
-fn check_member_error(myid: &str, lines: &str, expected: &str) {
-    let file = member_file(myid, lines);
-    assert_eq!(file.without_folder(file.load().unwrap_err()), expected);
-}
-
-#[test]
-fn several_servers_are_an_ensemble() {
-    let settings = ensemble("2\n", "server.2=b:1:2\nserver.1=a:1:2;2181\nserver.3=c:1:2:observer");
-    assert_eq!(settings.me, ServerId(2));
-    assert!(settings.membership.voters().eq([ServerId(1), ServerId(2)]));
-    assert_eq!((settings.init_limit, settings.sync_limit), (10, 5));
-    assert_eq!(
-        settings.membership.to_string(),
-        "server.1=a:1:2:participant;0.0.0.0:2181\nserver.2=b:1:2:participant\nserver.3=c:1:2:observer\nversion=0"
-    );
-    let alone = ensemble("1", "standaloneEnabled=false\nserver.1=a:1:2");
-    assert!(alone.membership.voters().eq([ServerId(1)]));
-}
-
-#[test]
-fn groups_and_weights_make_a_weighted_quorum() {
-    let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2";
-    let settings = ensemble("1", &format!("{servers}\ngroup.1=1:2\ngroup.2=3\nweight.3=0"));
-    let text = settings.membership.to_string();
-    assert!(text.ends_with("\ngroup.1=1:2\ngroup.2=3\nweight.3=0\nversion=0"));
-    check_member_error(
-        "1",
-        &format!("{servers}\ngroup.1=1:2"),
-        "zoo.cfg:6: group.1: server.3 is in no group; with groups every voter has one",
-    );
-}
-
-#[test]
-fn sessions_are_local_where_both_keys_say_so() {
-    let of = |lines: &str| ensemble("1", &format!("server.1=a:1:2\nserver.2=b:1:2{lines}")).local_sessions;
-    assert_eq!(of(""), LocalSessions::Off);
-    assert_eq!(of("\nlocalSessionsUpgradingEnabled=true"), LocalSessions::Off);
-    assert_eq!(of("\nlocalSessionsEnabled=true"), LocalSessions::Fixed);
-    let both = "\nlocalSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true";
-    assert_eq!(of(both), LocalSessions::Upgradeable);
-}
-
-/// The top byte of its sessions' ids would be that of TTL znodes' owners.
-#[test]
-fn no_server_has_an_id_that_marks_ttl_znodes() {
-    let servers = "server.1=a:1:2\nserver.255=b:1:2";
-    assert_eq!(ensemble("255", servers).me, ServerId(255));
-    for (me, more) in [("255", "extendedTypesEnabled=true"), ("1", "extendedTypesEnabled=true")] {
-        check_member_error(
-            me,
-            &format!("{servers}\n{more}"),
-            "zoo.cfg:4: server.255: no server may have an id above 254 where TTL znodes are enabled: ids of its sessions \
-             would look like marks of TTL znodes, and its ephemerals would outlive them. Give that server another id, in its \
-             myid and at all servers, or set extendedTypesEnabled=false at all servers",
-        );
-    }
-    let servers = "server.1=a:1:2\nserver.254=b:1:2\nextendedTypesEnabled=true";
-    assert_eq!(ensemble("254", servers).me, ServerId(254));
-}
-
-#[test]
-fn how_often_it_tries_to_listen_is_upstreams_key() {
-    let of = |lines: &str| ensemble("1", &format!("server.1=a:1:2\nserver.2=b:1:2{lines}")).bind_retries;
-    assert_eq!(of(""), Some(3));
-    assert_eq!(of("\nelectionPortBindRetry=0"), None);
-    assert_eq!(of("\nelectionPortBindRetry=7"), Some(7));
-    assert_eq!(of("\nelectionPortBindRetry=-1"), Some(3));
-}
-
-#[test]
-fn an_ensemble_needs_to_know_which_server_this_is() {
-    let servers = "server.1=a:1:2\nserver.2=b:1:2";
-    check_error_of_lines(
-        servers,
-        "zoo.cfg:3: server.1: describes an ensemble, so /d/myid must hold this server's number: No such file or \
-         directory (os error 2)",
-    );
-    check_member_error(
-        "one",
-        servers,
-        "zoo.cfg:3: server.1: describes an ensemble, and myid holds no number",
-    );
-    check_member_error(
-        "7",
-        servers,
-        "zoo.cfg:3: server.1: no server.N line is for 7, the number in myid; add the line or correct that file",
-    );
-    check_member_error(
-        "1",
-        "server.1=a:1:2:observer",
-        "zoo.cfg:3: server.1: every server is an observer; at least one server has to vote",
-    );
-    check_error_of_lines(
-        "standaloneEnabled=false",
-        "zoo.cfg:3: standaloneEnabled: asks for an ensemble, but there is no server.N line; add such lines, or \
-         remove this one",
-    );
-}
-
-#[test]
-fn the_dynamic_file_is_followed() {
-    let file = File::new("");
-    let dynamic = file.dir.path().join("zoo.cfg.dynamic");
-    let named = format!("dataDir=/d\ndynamicConfigFile={}\n", dynamic.display());
-    std::fs::write(&dynamic, "server.1=h:1:2:participant;127.0.0.1:2191\n").unwrap();
-    assert_eq!(config(&named).client_address, "127.0.0.1:2191".parse().unwrap());
-
-    std::fs::write(&dynamic, "server.1=h:1:2;2181\nserver.2=h:3:4;2182\n").unwrap();
-    let error = File::new(&named).load().unwrap_err();
-    assert!(file.without_folder(error).starts_with("zoo.cfg.dynamic:1: server.1: describes an ensemble"));
-
-    std::fs::write(&dynamic, "clientPort=2181\n").unwrap();
-    let error = File::new(&named).load().unwrap_err();
-    assert!(file.without_folder(error).starts_with("zoo.cfg.dynamic:1: clientPort: only server.N"));
-
-    let error = File::new(&format!("{named}server.1=h:1:2\n")).load().unwrap_err();
-    assert!(error.to_string().contains("zoo.cfg:3: server.1: must stand in "), "{error}");
-}
-
 #[test]
 fn session_timeouts_follow_the_tick_unless_given() {
     let timeouts = |lines: &str| {
@@ -490,7 +358,7 @@ fn enforced_authentication_needs_schemes_that_exist() {
 }
 
 #[test]
-fn jvm_flags_count_unless_the_file_says_otherwise() {
+fn jvm_flags_count_unless_the_file_sets_the_key() {
     let file = File::new("dataDir=/d\nclientPort=2181\nsnapCount=7\n");
     let flags = "-Dzookeeper.snapCount=5 -Dzookeeper.forceSync=no -Djute.maxbuffer=4096 -Dother=1";
     let loaded = load_with_flags(&file.path(), &[("JVMFLAGS", flags)]).unwrap();

@@ -1,7 +1,7 @@
 //! zoo.cfg: the settings of a server, read once at the start.
 //!
-//! [`keys`] is the table of everything that can be written; `settings` checks what was written against it;
-//! [`ServerConfig`] is what the server reads.
+//! [`keys`] is the table of all keys; `settings` checks the lines of a file against it; [`ServerConfig`] has the values
+//! for the server.
 
 mod ensemble;
 mod error;
@@ -21,7 +21,7 @@ mod load_tests;
 use std::path::Path;
 
 pub use ensemble::EnsembleSettings;
-pub use error::{ConfigError, Note, NoteLevel, Place};
+pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
 pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use server_config::{Containers, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression};
 pub use session_passwords::SessionPasswords;
@@ -29,7 +29,7 @@ pub use values::Kind;
 
 use settings::Settings;
 
-/// A configuration, and what to tell the operator about it.
+/// A configuration, and the messages about it for the operator.
 #[derive(Debug)]
 pub struct Loaded {
     pub config: ServerConfig,
@@ -53,9 +53,9 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
     Ok(Loaded { config, notes })
 }
 
-/// Where a file sets a key, for errors that show only when the value is used. Best effort: `None` if the
-/// file cannot be read (again) or does not set it.
-pub fn place_of(path: &Path, key: &str) -> Option<Place> {
+/// The location of a key in a file, for errors that show only when the value is used. `None` if the file cannot be read
+/// again or does not set the key.
+pub fn location_of(path: &Path, key: &str) -> Option<SettingLocation> {
     let entries = properties::read_file(path).ok()?;
-    entries.into_iter().rfind(|entry| entry.key == key).map(|entry| entry.place)
+    entries.into_iter().rfind(|entry| entry.key == key).map(|entry| entry.location)
 }

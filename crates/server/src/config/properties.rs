@@ -1,4 +1,4 @@
-//! Reads key/value lines and remembers where each one stood.
+//! Reads the key/value lines of a properties file, each with its location.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use java_properties::{LineContent, PropertiesIter};
 
-use super::error::{ConfigError, Place};
+use super::error::{ConfigError, SettingLocation};
 
 /// A setting as it was written.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    pub(super) place: Place,
+    pub(super) location: SettingLocation,
     pub(super) key: String,
     pub(super) value: String,
 }
@@ -20,7 +20,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn bad_value(&self, allowed: impl Into<String>) -> ConfigError {
         ConfigError::BadValue {
-            place: self.place.clone(),
+            location: self.location.clone(),
             key: self.key.clone(),
             value: self.value.clone(),
             allowed: allowed.into(),
@@ -28,7 +28,7 @@ impl Entry {
     }
 
     pub(super) fn refused(&self, reason: impl Into<String>) -> ConfigError {
-        ConfigError::Refused { place: self.place.clone(), key: self.key.clone(), reason: reason.into() }
+        ConfigError::Refused { location: self.location.clone(), key: self.key.clone(), reason: reason.into() }
     }
 }
 
@@ -43,21 +43,21 @@ pub(super) fn read_file(path: &Path) -> Result<Vec<Entry>, ConfigError> {
 /// The settings of a properties text; `file` names it in messages.
 pub(super) fn parse(file: &str, text: &[u8]) -> Result<Vec<Entry>, ConfigError> {
     let file: Arc<str> = file.into();
-    // The format knows no byte-order mark, but the crate looks for one at the very beginning (and panics after that of
-    // UTF-16): an empty line in front hides it, so that such bytes are part of the first key, as upstream has it.
+    // The format has no byte-order mark, but the crate looks for one at the very beginning (and panics after that of
+    // UTF-16). An empty line in front hides it, so that the mark is part of the first key, as upstream.
     let text = [b"\n", text].concat();
-    let at = |line: usize| Place::in_file(&file, line.saturating_sub(1));
+    let at = |line: usize| SettingLocation::in_file(&file, line.saturating_sub(1));
     let mut entries = Vec::new();
     for line in PropertiesIter::new(&*text) {
         let line = line.map_err(|error| ConfigError::Syntax {
-            place: at(error.line_number().unwrap_or(0)),
-            // The place says the line already.
+            location: at(error.line_number().unwrap_or(0)),
+            // The location has the line already.
             reason: error.to_string().split(" (line_number").next().unwrap_or_default().to_owned(),
         })?;
-        let place = at(line.line_number());
+        let location = at(line.line_number());
         if let LineContent::KVPair(key, value) = line.consume_content() {
-            // Upstream trims what the properties format leaves at the end of a value.
-            entries.push(Entry { place, key: key.trim().into(), value: value.trim().into() });
+            // Upstream trims the white space that the properties format leaves at the end of a value.
+            entries.push(Entry { location, key: key.trim().into(), value: value.trim().into() });
         }
     }
     Ok(entries)
@@ -72,7 +72,7 @@ mod tests {
         let text = b"# comment\n\ntickTime = 2000  \n! more\ndataDir:/var/\\\n   lib/zk\nclientPort 2181\n";
         let entries = parse("zoo.cfg", text).unwrap();
         let shown: Vec<String> =
-            entries.iter().map(|entry| format!("{} {}={}", entry.place, entry.key, entry.value)).collect();
+            entries.iter().map(|entry| format!("{} {}={}", entry.location, entry.key, entry.value)).collect();
         assert_eq!(
             shown,
             ["zoo.cfg:3 tickTime=2000", "zoo.cfg:5 dataDir=/var/lib/zk", "zoo.cfg:7 clientPort=2181"]
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn windows_line_ends_are_line_ends() {
+    fn windows_line_ends_end_a_line() {
         let entries = parse("zoo.cfg", b"a=1\r\nb=2\r\n").unwrap();
-        assert_eq!(entries[1].place.to_string(), "zoo.cfg:2");
+        assert_eq!(entries[1].location.to_string(), "zoo.cfg:2");
         assert_eq!(entries[1].value, "2");
     }
 

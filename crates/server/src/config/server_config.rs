@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::ensemble::{self, Asked, EnsembleSettings, OnlyServer};
+use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine};
 use super::error::{ConfigError, NoteLevel};
 use super::properties::Entry;
 use super::session_passwords::SessionPasswords;
@@ -12,27 +12,27 @@ use crate::admin::four_letter::Whitelist;
 use ostler_server_core::auth::DigestAlgorithm;
 use ostler_storage::{disk::PRIVATE, snapshot::body::LONGEST_FIELD};
 
-/// Where a server without a file keeps its data, relative to the working directory.
+/// The data folder of a server without a file, relative to the working directory.
 pub const EMBEDDED_DATA_DIR: &str = "ostler-data";
 /// The port of a server without a file.
 pub const EMBEDDED_PORT: u16 = 2181;
 
 const EMBEDDED_TICK_TIME_MS: i32 = 2000;
-/// Java raises what is below these.
+/// The least values of these settings. Upstream raises lower ones.
 const MIN_SNAP_COUNT: u32 = 2;
 const MIN_SNAP_RETAIN_COUNT: u32 = 3;
 
-/// Everything a one-node server obeys. Names follow the keys of zoo.cfg, with units.
+/// All settings that a server obeys. Names follow the keys of zoo.cfg, with units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// Where clients connect. `[::]` stands for all interfaces, IPv4 included; on a machine without IPv6 bind
-    /// 0.0.0.0 instead.
+    /// The address for clients. `[::]` stands for all interfaces, IPv4 included; on a machine without IPv6 bind 0.0.0.0
+    /// instead.
     pub client_address: SocketAddr,
-    /// None for the system's own number.
+    /// `None` for the system's own number.
     pub client_port_listen_backlog: Option<u32>,
-    /// Connections in all, None for no limit.
+    /// Connections in all; `None` for no limit.
     pub max_cnxns: Option<u32>,
-    /// Connections from one IP address, None for no limit.
+    /// Connections from one IP address; `None` for no limit.
     pub max_client_cnxns: Option<u32>,
     /// IPv6 addresses that have this number of first bits in common count as one.
     pub max_client_cnxns_ipv6_prefix: u8,
@@ -46,7 +46,7 @@ pub struct ServerConfig {
     pub data_dir: PathBuf,
     /// Without `version-2`; the same as `data_dir` unless set.
     pub data_log_dir: PathBuf,
-    /// The mode of files that are made. Folders are open to who may read.
+    /// The mode of new files. A folder can be entered by those that may read its files.
     pub files_mode: u32,
     pub datadir_autocreate: bool,
     pub db_autocreate: bool,
@@ -58,7 +58,7 @@ pub struct ServerConfig {
     pub force_sync: bool,
     pub fsync_warning_threshold_ms: u64,
     pub snap_retain_count: u32,
-    /// None: old files are never purged.
+    /// `None` if old files are never purged.
     pub purge_interval_hours: Option<u32>,
     pub snapshot_compression: SnapshotCompression,
     pub serialize_last_processed_zxid: bool,
@@ -69,7 +69,7 @@ pub struct ServerConfig {
     pub min_session_timeout_ms: i32,
     pub max_session_timeout_ms: i32,
     pub global_outstanding_limit: u32,
-    /// Bytes that the answers of all connections may take while they wait; `None` for a part of the memory.
+    /// Bytes that the answers of all connections may take while they wait; `None` for a sixteenth of the memory.
     pub large_answers_max_bytes: Option<u64>,
     pub enforce_quota: bool,
     pub extended_types_enabled: bool,
@@ -92,16 +92,16 @@ pub struct ServerConfig {
     pub four_letter_whitelist: Whitelist,
     pub readonly_mode_enabled: bool,
     pub reconfig_enabled: bool,
-    /// `None` for a server that is in no ensemble.
+    /// `None` for a standalone server.
     pub ensemble: Option<Box<EnsembleSettings>>,
 }
 
-/// How containers and TTL znodes are looked after.
+/// How empty containers and expired TTL znodes are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Containers {
     pub check_interval_ms: u64,
     pub max_per_minute: u32,
-    /// None: a container that never had a child stays.
+    /// `None` if a container that never had a child stays.
     pub max_never_used_interval_ms: Option<u64>,
 }
 
@@ -130,12 +130,12 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
         key: "dataDir",
         example: "dataDir=/var/lib/zookeeper",
     })?;
-    let asked = ensemble::asked(file, settings, data_dir.as_ref())?;
-    let client_address = client_address(file, settings, asked.own())?;
+    let deployment = ensemble::deployment(file, settings, data_dir.as_ref())?;
+    let client_address = client_address(file, settings, deployment.own())?;
     let timeouts = SessionTimeouts::from_settings(settings)?;
     let schemes = enforced_schemes(settings)?;
-    if let Asked::One(own) = &asked {
-        note_only_server(settings, own);
+    if let Deployment::Standalone(own) = &deployment {
+        note_standalone(settings, own);
     }
     note_lowered(settings, "jute.maxbuffer", LONGEST_FIELD as u32);
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
@@ -143,7 +143,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     let session_passwords = SessionPasswords::from_settings(settings)?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
     config.session_passwords = session_passwords;
-    if let Asked::Ensemble(ensemble, _) = asked {
+    if let Deployment::Ensemble(ensemble, _) = deployment {
         config.ensemble = Some(ensemble);
     }
     Ok(config)
@@ -162,7 +162,7 @@ fn assemble(
     enforce_auth_schemes: Vec<String>,
 ) -> ServerConfig {
     let limit_u32 = |name| settings.limit(name).and_then(|limit| u32::try_from(limit).ok());
-    // What is longer could be written into a snapshot, and not be read again.
+    // A longer field could be written into a snapshot, and not be read again.
     let jute_max_buffer = settings.unsigned("jute.maxbuffer").min(LONGEST_FIELD as u32);
     let readonly_mode_enabled = settings.bool("readonlymode.enabled");
     let whitelist = settings.text("4lw.commands.whitelist");
@@ -236,15 +236,11 @@ fn snapshot_compression(settings: &Settings) -> SnapshotCompression {
     }
 }
 
-/// The client part of a server.N line wins over clientPort and clientPortAddress, which must not contradict
-/// it.
-fn client_address(
-    file: &str,
-    settings: &Settings,
-    only_server: Option<&OnlyServer>,
-) -> Result<SocketAddr, ConfigError> {
+/// The address for clients. The client part of this server's server.N line wins over clientPort and clientPortAddress,
+/// which must not contradict it.
+fn client_address(file: &str, settings: &Settings, own: Option<&OwnLine>) -> Result<SocketAddr, ConfigError> {
     let written = written_client_address(settings)?;
-    let of_server = only_server.and_then(|server| Some((&server.entry, server.client.as_ref()?)));
+    let of_server = own.and_then(|server| Some((&server.entry, server.client.as_ref()?)));
     let Some((entry, client)) = of_server else {
         return written.ok_or_else(|| ConfigError::Missing {
             file: file.into(),
@@ -284,7 +280,7 @@ fn written_client_address(settings: &Settings) -> Result<Option<SocketAddr>, Con
 fn resolve(settings: &Settings, entry: &Entry, host: &str, port: u16) -> Result<SocketAddr, ConfigError> {
     let bare_host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let none = |reason: String| ConfigError::NoAddress {
-        place: entry.place.clone(),
+        location: entry.location.clone(),
         key: entry.key.clone(),
         value: entry.value.clone(),
         reason,
@@ -328,8 +324,8 @@ impl SessionTimeouts {
     }
 }
 
-/// The schemes that connections must have one of; empty when none is enforced. A scheme that no client can
-/// get would lock everybody out, so a server does not start with it, as upstream.
+/// The schemes of which every connection must have one; empty if none is enforced. A server does not start with a scheme
+/// that no client can have, as upstream: it would lock everybody out.
 fn enforced_schemes(settings: &mut Settings) -> Result<Vec<String>, ConfigError> {
     let (schemes, entry) = if settings.bool("sessionRequireClientSASLAuth") {
         (vec!["sasl".to_string()], settings.entry("sessionRequireClientSASLAuth"))
@@ -361,19 +357,19 @@ fn check_scheme(settings: &mut Settings, entry: &Entry, scheme: &str) -> Result<
                 "{}: SASL logins are not part of this build, so no client gets in by sasl",
                 entry.key
             );
-            settings.note(NoteLevel::Warning, &entry.place, text);
+            settings.note(NoteLevel::Warning, &entry.location, text);
             Ok(())
         }
         _ => Err(entry.refused(format!("the scheme {scheme} is not available; there are digest and ip"))),
     }
 }
 
-fn note_only_server(settings: &mut Settings, OnlyServer { entry, .. }: &OnlyServer) {
+fn note_standalone(settings: &mut Settings, OwnLine { entry, .. }: &OwnLine) {
     let text = format!(
         "{}: the only server runs as a single node; its quorum and election ports are not used",
         entry.key
     );
-    settings.note(NoteLevel::Info, &entry.place, text);
+    settings.note(NoteLevel::Info, &entry.location, text);
 }
 
 fn note_raised(settings: &mut Settings, name: &'static str, minimum: u32) {
@@ -389,7 +385,7 @@ fn note_lowered(settings: &mut Settings, name: &'static str, maximum: u32) {
 }
 
 fn note_counted(settings: &mut Settings, name: &'static str, counts: u32, as_the: &str) {
-    let Some(Entry { place, value, .. }) = settings.entry(name).cloned() else { return };
+    let Some(Entry { location, value, .. }) = settings.entry(name).cloned() else { return };
     let text = format!("{name}={value} counts as {counts}, the {as_the} possible");
-    settings.note(NoteLevel::Warning, &place, text);
+    settings.note(NoteLevel::Warning, &location, text);
 }

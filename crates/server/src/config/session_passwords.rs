@@ -1,4 +1,4 @@
-//! What session passwords are made of: a key says which kind new ones are, a file has the secrets.
+//! The settings of session passwords: a key sets the kind of new ones, a file has the secrets.
 
 use super::error::{ConfigError, NoteLevel};
 use super::settings::Settings;
@@ -6,15 +6,15 @@ use ostler_server_core::passwords::{NewPasswords, Passwords, Secret};
 use std::fmt;
 use std::path::Path;
 
-/// A password is judged by each secret in turn, under the server's lock.
+/// The limit of secrets. A password is checked against each in turn, under the server's lock.
 const SECRETS_MAX: usize = 8;
 const NEEDED: &str = "needs secrets; add a line such as sessionSecrets=/etc/zookeeper/session-secrets";
 const FORM: &str = "a file with up to 8 lines, each of at least 32 hexadecimal digits";
 
-/// As configured.
+/// The kind of session passwords, and the secrets to make and check them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SessionPasswords {
-    /// Which kind new ones are.
+    /// The kind of new passwords.
     pub new: NewPasswords,
     secrets: Vec<Vec<u8>>,
 }
@@ -47,12 +47,12 @@ impl SessionPasswords {
                 "{}: others than this server's user may read {}, and with it take any session; chmod 600 is meant",
                 entry.key, entry.value
             );
-            settings.note(NoteLevel::Warning, &entry.place, text);
+            settings.note(NoteLevel::Warning, &entry.location, text);
         }
         Ok(SessionPasswords { new, secrets })
     }
 
-    /// As the core wants them.
+    /// The same settings in the form of the core.
     pub fn passwords(&self) -> Passwords {
         Passwords {
             new: self.new,
@@ -61,7 +61,7 @@ impl SessionPasswords {
     }
 }
 
-/// The secrets in a file's text. Empty lines and those that begin with `#` say nothing.
+/// The secrets in a file's text. Empty lines and those that begin with `#` are ignored.
 fn secrets(text: &str) -> Option<Vec<Vec<u8>>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let secrets: Vec<Vec<u8>> = lines.map(secret).collect::<Option<_>>()?;
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_secret_unless_it_is_asked_for() {
+    fn passwords_are_derived_by_default_and_other_kinds_need_secrets() {
         assert_eq!(read("").0, Ok(SessionPasswords::default()));
         let needs = "zoo.cfg:1: sessionPasswords: needs secrets; add a line such as \
                      sessionSecrets=/etc/zookeeper/session-secrets";
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_come_from_a_file_and_are_not_shown() {
+    fn secrets_are_read_from_a_file_and_not_shown_by_debug() {
         let file = file(&format!("# of today\n{SECRET}\n\n  {SECRET}FF \n"));
         let text = format!("sessionPasswords=secret\nsessionSecrets={}", file.path().display());
         let (read, notes) = read(&text);
@@ -129,7 +129,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_file_that_others_may_read_is_told() {
+    fn a_secrets_file_that_others_may_read_leaves_a_warning() {
         use std::os::unix::fs::PermissionsExt;
         let file = file(SECRET);
         std::fs::set_permissions(file.path(), std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_is_refused() {
+    fn a_file_without_valid_secrets_is_refused() {
         let many = format!("{SECRET}\n").repeat(9);
         for text in ["", "# nothing", "0011", &SECRET[1..], "00112233445566778899aabbccddeefg", &many] {
             let file = file(text);

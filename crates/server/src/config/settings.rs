@@ -1,29 +1,29 @@
-//! From written lines to checked values: every key is looked up in the table, its value read, and whatever is
-//! worth telling about it noted.
+//! Turns lines into checked values: looks up each key in the table, reads its value, and notes messages for the operator.
 
 use std::collections::BTreeMap;
 
-use super::error::{ConfigError, Note, NoteLevel, Place};
+use super::error::{ConfigError, Note, NoteLevel, SettingLocation};
 use super::keys::{self, Fate, Key};
 use super::properties::Entry;
 use super::values::{Reading, Value};
 
-/// The values that count, by the table's name of the key, and what there is to say about them.
+/// The values that count, by the table's name of the key, and the messages about them.
 #[derive(Default)]
 pub(super) struct Settings {
-    given: BTreeMap<&'static str, Given>,
-    /// Every line of a family of keys, in the order of writing.
+    checked: BTreeMap<&'static str, CheckedSetting>,
+    /// Every line of a family of keys, in the order of the file.
     families: Vec<(&'static Key, Entry)>,
     pub(super) notes: Vec<Note>,
 }
 
-struct Given {
+/// A setting whose value is allowed.
+struct CheckedSetting {
     entry: Entry,
     value: Value,
 }
 
 impl Settings {
-    /// Takes settings from `entries`; a later one of the same key wins, over those of earlier calls too.
+    /// Adds settings. A later one of the same key wins, also over those of earlier calls.
     pub(super) fn take(&mut self, entries: Vec<Entry>) -> Result<(), ConfigError> {
         for entry in entries {
             match keys::find(&entry.key) {
@@ -40,7 +40,7 @@ impl Settings {
         if key.is_family() {
             self.take_family_member(key, entry);
         } else {
-            let earlier = self.given.insert(key.name, Given { entry: entry.clone(), value });
+            let earlier = self.checked.insert(key.name, CheckedSetting { entry: entry.clone(), value });
             if let Some(earlier) = earlier {
                 self.note_repetition(&entry, &earlier.entry);
             }
@@ -68,7 +68,7 @@ impl Settings {
                 let Entry { key, value: written, .. } = entry;
                 let text =
                     format!("{key}={written} counts as {counts_as}, as in ZooKeeper; write {clear_ones}");
-                self.note(NoteLevel::Warning, &entry.place, text);
+                self.note(NoteLevel::Warning, &entry.location, text);
                 Ok(value)
             }
         }
@@ -80,10 +80,10 @@ impl Settings {
             Fate::Obeyed(_) => {}
             _ if asks_for_nothing => {}
             Fate::Replaced(says) => {
-                self.note(NoteLevel::Info, &entry.place, format!("{}: {says}", entry.key))
+                self.note(NoteLevel::Info, &entry.location, format!("{}: {says}", entry.key))
             }
             Fate::Absent(says) => {
-                self.note(NoteLevel::Warning, &entry.place, format!("{}: {says}", entry.key))
+                self.note(NoteLevel::Warning, &entry.location, format!("{}: {says}", entry.key))
             }
             Fate::Refused(says) => return Err(entry.refused(says)),
         }
@@ -94,24 +94,25 @@ impl Settings {
         let advice =
             keys::nearest(&entry.key).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
         let text = format!("{} is not a known key and has no effect{advice}", entry.key);
-        self.note(NoteLevel::Warning, &entry.place, text);
+        self.note(NoteLevel::Warning, &entry.location, text);
     }
 
-    /// A file that overrides the flags of the start script is no slip, two lines of one file are.
+    /// Notes that a key is set twice in a file, which is likely a mistake. A file may override the flags of the start
+    /// script.
     fn note_repetition(&mut self, entry: &Entry, earlier: &Entry) {
-        if let (Some(_), Some(line)) = (entry.place.line(), earlier.place.line()) {
+        if let (Some(_), Some(line)) = (entry.location.line(), earlier.location.line()) {
             let text = format!("{} is set again; this line counts, line {line} does not", entry.key);
-            self.note(NoteLevel::Warning, &entry.place, text);
+            self.note(NoteLevel::Warning, &entry.location, text);
         }
     }
 
-    pub(super) fn note(&mut self, level: NoteLevel, place: &Place, text: String) {
-        self.notes.push(Note { level, place: place.clone(), text });
+    pub(super) fn note(&mut self, level: NoteLevel, location: &SettingLocation, text: String) {
+        self.notes.push(Note { level, location: location.clone(), text });
     }
 
-    /// Where and how a key was written, if it was.
+    /// The last line that sets a key, if there is one.
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
-        self.given.get(name).map(|given| &given.entry)
+        self.checked.get(name).map(|setting| &setting.entry)
     }
 
     /// The lines of a family such as `server.N`.
@@ -126,12 +127,12 @@ impl Settings {
         }
     }
 
-    /// A number that the range of the key keeps within an unsigned one; what lies below counts as 0.
+    /// A number; negative ones count as 0.
     pub(super) fn unsigned(&self, name: &str) -> u32 {
         u32::try_from(self.int(name).max(0)).unwrap_or(u32::MAX)
     }
 
-    /// A number that means "no limit" below 1.
+    /// A number that means "no limit" below 1, which is `None`.
     pub(super) fn limit(&self, name: &str) -> Option<u64> {
         u64::try_from(self.int(name)).ok().filter(|&limit| limit > 0)
     }
@@ -152,8 +153,8 @@ impl Settings {
     }
 
     fn value_or_default(&self, name: &str) -> Option<Value> {
-        if let Some(given) = self.given.get(name) {
-            return Some(given.value.clone());
+        if let Some(setting) = self.checked.get(name) {
+            return Some(setting.value.clone());
         }
         let key = keys::find(name).expect("settings are asked for by their name in the table of keys");
         match key.kind.read(key.default, key.is_java_property()) {
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_counts_and_says_so() {
+    fn the_last_line_of_a_key_counts_and_leaves_a_warning() {
         assert_eq!(settings("tickTime=1\nzookeeper.tickTime=2").unwrap().int("tickTime"), 2);
         check_notes(
             "tickTime=1\n\ntickTime=2",
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_told_with_the_nearest_known_one() {
+    fn unknown_keys_leave_a_warning_with_the_nearest_known_key() {
         check_notes(
             "tickTme=1\norg.example.thing=2",
             &[
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn replaced_keys_say_what_there_is_instead() {
+    fn replaced_keys_leave_a_note_with_the_replacement() {
         check_notes(
             "requestThrottleLimit=5",
             &["zoo.cfg:1: requestThrottleLimit: There is no second queue in front of the requests; \
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_is_off_is_not_worth_a_word() {
+    fn a_switch_that_is_off_leaves_no_note() {
         check_notes(
             "admin.enableServer=false\naudit.enable=false\nsslQuorum=false\nquorum.auth.enableSasl=false",
             &[],
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn unclear_switches_are_told_as_java_takes_them() {
+    fn unclear_switches_leave_a_warning_with_the_value_that_java_reads() {
         check_notes(
             "enforceQuota=yes",
             &["zoo.cfg:1: enforceQuota=yes counts as false, as in ZooKeeper; write true or false"],
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_unsafe_to_ignore_is_refused() {
+    fn keys_that_would_be_unsafe_to_ignore_are_refused() {
         check_error(
             "clientPort=1\nsecureClientPort=2281",
             "zoo.cfg:2: secureClientPort: TLS is not part of this build yet, so the port would not be what clients \
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_say_what_is_allowed() {
+    fn errors_about_bad_values_name_the_allowed_ones() {
         check_error(
             "tickTime=2s",
             "zoo.cfg:1: tickTime=2s is not allowed; tickTime must be a whole number from 1 to 107374182",

@@ -1,6 +1,6 @@
 //! The kinds of value that a key can have, and how their text is read.
 
-/// What may stand behind a key.
+/// The kind of value that a key can have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A whole number.
@@ -41,7 +41,7 @@ pub(super) enum Value {
     Text(String),
 }
 
-/// A value, and what Java makes of a text that does not say clearly which value it means.
+/// A value that was read; for an unclear text the value that Java reads.
 #[derive(Debug, PartialEq)]
 pub(super) enum Reading {
     Clear(Value),
@@ -49,7 +49,7 @@ pub(super) enum Reading {
 }
 
 impl Kind {
-    /// Reads `text`; the error says what is allowed. `java_property` is set for keys that Java decodes as
+    /// Reads `text`; the error names the allowed values. `java_property` is set for keys that Java decodes as
     /// system properties, where numbers may be hexadecimal or octal.
     pub(super) fn read(self, text: &str, java_property: bool) -> Result<Reading, String> {
         match self {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_booleans_follow_java_and_say_so() {
+    fn loose_booleans_are_read_as_java_does_and_reported_as_unclear() {
         assert_eq!(Kind::LooseBoolean.read("True", true), Ok(clear_bool(true)));
         assert_eq!(Kind::LooseBoolean.read("1", true), Ok(unclear_bool(false, "false", "true or false")));
         let on_unless_no = Kind::YesNo { otherwise: true };

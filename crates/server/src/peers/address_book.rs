@@ -1,4 +1,4 @@
-//! Where each server is, as far as this one knows.
+//! The addresses of all servers, as far as this server knows them.
 
 use ostler_proto::{
     id::ServerId,
@@ -10,10 +10,11 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Servers that no configuration names. Whoever has greeted longest ago gives way: it greets again if it is there.
-pub(super) const HEARD_OF_MAX: usize = 100;
+/// The number of servers that are kept although no configuration names them. Beyond it the one whose greeting is the
+/// oldest is dropped. It comes back with its next greeting.
+pub(super) const UNLISTED_MAX: usize = 100;
 
-/// The servers of the configuration, and those that said themselves where they are.
+/// The servers of the configuration, and those that named an address in their greeting.
 #[derive(Debug)]
 pub(crate) struct AddressBook {
     pages: Mutex<Pages>,
@@ -25,22 +26,22 @@ pub(crate) struct AddressBook {
 #[derive(Debug, Default)]
 struct Pages {
     members: BTreeMap<ServerId, Member>,
-    /// Servers that no configuration names. The last to greet is the last.
-    heard_of: VecDeque<(ServerId, Member)>,
-    /// Members that have greeted from elsewhere than the configuration has them, and where they are: in a change by one
-    /// restart after the other, some servers have new lines and some old ones.
+    /// Servers that no configuration names, in the order of their last greetings.
+    unlisted: VecDeque<(ServerId, Member)>,
+    /// The new addresses of members whose greetings came from other addresses than those of the configuration. This happens
+    /// while servers are restarted one by one with new server.N lines.
     moved: BTreeMap<ServerId, Member>,
 }
 
 impl Pages {
     fn find(&self, server: ServerId) -> Option<&Member> {
-        let heard_of = || self.heard_of.iter().find(|(id, _)| *id == server).map(|(_, member)| member);
-        self.members.get(&server).or_else(heard_of)
+        let unlisted = || self.unlisted.iter().find(|(id, _)| *id == server).map(|(_, member)| member);
+        self.members.get(&server).or_else(unlisted)
     }
 }
 
 impl AddressBook {
-    /// With the servers of these configurations, of which the first is in force.
+    /// A book with the servers of these configurations, of which the first is in force.
     pub(crate) fn new<'m>(me: ServerId, all: impl IntoIterator<Item = &'m Membership>) -> AddressBook {
         let book = AddressBook { pages: Mutex::default(), me, own: watch::Sender::new(None) };
         book.replace(all);
@@ -52,7 +53,7 @@ impl AddressBook {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on these are the configurations. The first is in force; a later one wins where they differ.
+    /// Replaces the configurations. The first is in force; where they differ, a later one counts.
     pub(crate) fn replace<'m>(&self, all: impl IntoIterator<Item = &'m Membership>) {
         let all: Vec<&Membership> = all.into_iter().collect();
         let own = all.first().and_then(|in_force| in_force.servers.get(&self.me)).cloned();
@@ -66,17 +67,17 @@ impl AddressBook {
         (pages.members, pages.moved) = (members, BTreeMap::new());
     }
 
-    /// This server as the configuration in force has it, now and at each change.
+    /// This server's entry in the configuration in force, now and after each change.
     pub(crate) fn own(&self) -> watch::Receiver<Option<Member>> {
         self.own.subscribe()
     }
 
-    /// A server's addresses.
+    /// A server's addresses, if they are known.
     pub(crate) fn find(&self, server: ServerId) -> Option<Member> {
         self.lock().find(server).cloned()
     }
 
-    /// Whether a server can be called.
+    /// Whether an address of a server is known.
     pub(crate) fn has(&self, server: ServerId) -> bool {
         self.lock().find(server).is_some()
     }
@@ -86,30 +87,30 @@ impl AddressBook {
         self.lock().members.contains_key(&server)
     }
 
-    /// Where a member is that has moved, as it has said itself.
+    /// The address that a member has named in its greeting, if the configuration has another one.
     pub(crate) fn moved(&self, server: ServerId) -> Option<Member> {
         self.lock().moved.get(&server).cloned()
     }
 
-    /// Whether another server has said that it is where the configuration has this one: two have changed places. Whoever
-    /// answers there is not this one.
+    /// Whether another server has named the address that the configuration has for this one. Then the other server would
+    /// answer there.
     pub(crate) fn is_taken(&self, server: ServerId) -> bool {
         let pages = self.lock();
         let Some(member) = pages.members.get(&server) else { return false };
-        let place = |at: &PeerAddress| (at.host.to_ascii_lowercase(), at.election_port);
-        let own: Vec<_> = member.addresses.iter().map(place).collect();
+        let address = |at: &PeerAddress| (at.host.to_ascii_lowercase(), at.election_port);
+        let own: Vec<_> = member.addresses.iter().map(address).collect();
         let others = pages.moved.iter().filter(|(id, _)| **id != server);
-        others.flat_map(|(_, moved)| &moved.addresses).any(|at| own.contains(&place(at)))
+        others.flat_map(|(_, moved)| &moved.addresses).any(|at| own.contains(&address(at)))
     }
 
-    /// A server is where the configuration has it.
-    pub(crate) fn is_back(&self, server: ServerId) {
+    /// Forgets the address that a member has named: it is at the address of the configuration again.
+    pub(crate) fn forget_moved(&self, server: ServerId) {
         self.lock().moved.remove(&server);
     }
 
-    /// A server is where it has said that its election port is. A member is called there, if it cannot be had where the
-    /// configuration has it, until another configuration comes; whoever is none is called there only.
-    pub(crate) fn heard_of(&self, server: ServerId, (host, election_port): (String, u16)) {
+    /// Notes the election address that a server has named in its greeting. A member is called there only if it cannot be
+    /// reached at the address of the configuration, and until the configuration changes.
+    pub(crate) fn note_greeting(&self, server: ServerId, (host, election_port): (String, u16)) {
         let mut pages = self.lock();
         if let Some(member) = pages.members.get(&server) {
             let quorum_port = member.addresses.first().map_or(0, |at| at.quorum_port);
@@ -119,11 +120,11 @@ impl AddressBook {
             return;
         }
         let addresses = vec![PeerAddress { host, quorum_port: 0, election_port }];
-        pages.heard_of.retain(|(id, _)| *id != server);
-        if pages.heard_of.len() >= HEARD_OF_MAX {
-            pages.heard_of.pop_front();
+        pages.unlisted.retain(|(id, _)| *id != server);
+        if pages.unlisted.len() >= UNLISTED_MAX {
+            pages.unlisted.pop_front();
         }
-        pages.heard_of.push_back((server, Member { addresses, observer: true, client: None }));
+        pages.unlisted.push_back((server, Member { addresses, observer: true, client: None }));
     }
 }
 
@@ -132,13 +133,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_greeted_longest_ago_gives_way_to_who_comes() {
+    fn of_too_many_unlisted_servers_the_one_with_the_oldest_greeting_is_dropped() {
         let membership = Membership::parse("server.1=a:1:2").unwrap();
         let book = AddressBook::new(ServerId(1), [&membership]);
-        let greets = |id: i64| book.heard_of(ServerId(id), (format!("h{id}"), 3));
-        let last = 10 + HEARD_OF_MAX as i64;
+        let greets = |id: i64| book.note_greeting(ServerId(id), (format!("h{id}"), 3));
+        let last = 10 + UNLISTED_MAX as i64;
         (10..last).for_each(greets);
-        // It is known already.
+        // A second greeting: server 10 is no longer the oldest.
         greets(10);
         (last..last + 2).for_each(greets);
         for (id, known) in [(1, true), (10, true), (11, false), (12, false), (13, true), (last + 1, true)] {
@@ -147,31 +148,31 @@ mod tests {
     }
 
     #[test]
-    fn two_that_have_changed_places_are_not_where_they_are_listed() {
+    fn an_address_is_taken_once_another_server_has_named_it() {
         let membership = Membership::parse("server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2").unwrap();
         let book = AddressBook::new(ServerId(3), [&membership]);
         let taken = || [1, 2, 3].map(|id| book.is_taken(ServerId(id)));
-        book.heard_of(ServerId(1), ("b".into(), 2));
+        book.note_greeting(ServerId(1), ("b".into(), 2));
         assert_eq!(taken(), [false, true, false]);
-        book.heard_of(ServerId(2), ("a".into(), 2));
+        book.note_greeting(ServerId(2), ("a".into(), 2));
         assert_eq!(taken(), [true, true, false]);
-        book.heard_of(ServerId(1), ("b".into(), 9));
-        assert_eq!(taken(), [true, false, false], "another port is another place");
+        book.note_greeting(ServerId(1), ("b".into(), 9));
+        assert_eq!(taken(), [true, false, false], "another port is another address");
         book.replace([&membership]);
         assert_eq!(taken(), [false; 3]);
     }
 
     #[test]
-    fn a_member_that_has_moved_is_called_there_until_another_configuration_comes() {
+    fn the_new_address_of_a_member_is_kept_until_the_configuration_changes() {
         let membership = Membership::parse("server.1=a:1:2\nserver.2=b:1:2").unwrap();
         let book = AddressBook::new(ServerId(1), [&membership]);
         let two = ServerId(2);
-        book.heard_of(two, ("c".into(), 3));
+        book.note_greeting(two, ("c".into(), 3));
         assert_eq!(book.moved(two).unwrap().addresses[0].host, "c");
         assert_eq!(book.find(two).unwrap().addresses[0].host, "b", "the configuration does not change");
-        book.is_back(two);
+        book.forget_moved(two);
         assert_eq!(book.moved(two), None);
-        book.heard_of(two, ("c".into(), 3));
+        book.note_greeting(two, ("c".into(), 3));
         book.replace([&membership]);
         assert_eq!(book.moved(two), None);
     }

@@ -1,4 +1,5 @@
-//! Where the others are. Names are looked up at every attempt: a server that moves keeps its name.
+//! Connects to the addresses of other servers, and listens at this server's own. Names are looked up at every attempt,
+//! because a server that moves to another address keeps its name.
 
 use ostler_proto::membership::{Member, PeerAddress};
 use ostler_zab::leading::AddressMatch;
@@ -10,15 +11,15 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a name is looked up that a caller has said.
+/// How long the name of a caller is looked up.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(1);
 
-/// Which of a server's ports.
+/// One of a server's ports for other servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Port {
     Quorum,
     Election,
-    /// Where a follower takes observers in: the same number at all of them.
+    /// The port at which a follower serves observers. It has the same number at all servers.
     Observers(u16),
 }
 
@@ -32,86 +33,111 @@ impl Port {
     }
 }
 
-/// Connects to that of a server's addresses which answers first: all are tried at once.
-pub(super) async fn connect(server: &Member, port: Port, within: Duration) -> io::Result<TcpStream> {
+/// Why another server cannot be connected to.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error("the server is not in the configuration")]
+    NotConfigured,
+    #[error("the server has no address in the configuration")]
+    NoAddress,
+    #[error("its name {host} stands for no address: {source}")]
+    UnknownName { host: String, source: io::Error },
+    #[error("no answer within {0:?}")]
+    Late(Duration),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ConnectError {
+    /// Whether there is no address to connect to. An operator or a DNS server has to add one.
+    pub(super) fn is_without_address(&self) -> bool {
+        matches!(
+            self,
+            ConnectError::NotConfigured | ConnectError::NoAddress | ConnectError::UnknownName { .. }
+        )
+    }
+}
+
+/// Connects to all addresses of a server at once. Returns the connection that is made first.
+pub(super) async fn connect(
+    server: &Member,
+    port: Port,
+    within: Duration,
+) -> Result<TcpStream, ConnectError> {
     let mut attempts = JoinSet::new();
     for address in &server.addresses {
         let (host, port) = (bare(&address.host).to_owned(), port.of(address));
         attempts.spawn(async move {
-            let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-            timeout(within, connect_to(&host, port)).await.map_err(late).flatten()
+            timeout(within, connect_to(&host, port)).await.map_err(|_| ConnectError::Late(within)).flatten()
         });
     }
-    let stream = first_of(attempts, "it has no address").await?;
+    let stream = first_of(attempts).await?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// A network that loses packets tells nobody: what is said at last would be lost, and the kernel would go on sending it
-/// after ever longer pauses. So the connection ends when the other side's machine is silent for so long, however little
-/// there is to say.
+/// Ends the connection when the peer's machine is silent for `limit`. Without this the loss of the network would stay
+/// unnoticed: the kernel would repeat the last packets after longer and longer pauses.
 pub(super) fn notice_silence(stream: &TcpStream, limit: Duration) -> io::Result<()> {
-    ask_for_life(stream, limit)?;
+    probe_when_idle(stream, limit)?;
     SockRef::from(stream).set_tcp_user_timeout(Some(limit))
 }
 
-/// The same where the other side may not read for long, which to the kernel is silence, too. A machine that has lost
-/// the connection refuses what is sent.
-pub(super) fn ask_for_life(stream: &TcpStream, limit: Duration) -> io::Result<()> {
+/// As [`notice_silence`], for a peer that may read nothing for a long time, which the kernel would take for silence. The
+/// kernel sends probes instead, and a machine that has lost the connection refuses them.
+pub(super) fn probe_when_idle(stream: &TcpStream, limit: Duration) -> io::Result<()> {
     let keepalive = TcpKeepalive::new().with_time(limit * 2 / 5).with_interval(limit / 5).with_retries(3);
     SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 
-/// Whether a caller comes from where it says that a port of its own is, as far as names and addresses tell. What it says
-/// is believed only then: whoever can greet could otherwise have this server call any place.
+/// Whether a caller at address `from` calls from the host that it names as its own. Only then does this server connect
+/// to that host and port: otherwise any caller could make it connect to any machine.
 pub(super) async fn comes_from(host: &str, port: u16, from: IpAddr) -> bool {
     let from = from.to_canonical();
     let found = timeout(LOOK_UP_WITHIN, lookup_host((bare(host).to_owned(), port))).await;
     let Ok(Ok(mut found)) = found else { return false };
-    // A machine calls itself by any of its loopback addresses.
+    // A machine may use any of its loopback addresses to call itself.
     found.any(|at| at.ip().to_canonical() == from || (at.ip().is_loopback() && from.is_loopback()))
 }
 
-/// Where a connection comes from, beside the addresses that a server has in the configuration.
-pub(super) async fn place(member: &Member, from: IpAddr) -> AddressMatch {
+/// Compares the address of a caller with those that a server has in the configuration.
+pub(super) async fn match_address(member: &Member, from: IpAddr) -> AddressMatch {
     let from = from.to_canonical();
-    let mut place = AddressMatch::Elsewhere;
+    let mut best = AddressMatch::Elsewhere;
     for address in &member.addresses {
         let host = (bare(&address.host).to_owned(), address.election_port);
         let found = timeout(LOOK_UP_WITHIN, lookup_host(host)).await;
         let Ok(Ok(found)) = found else {
-            place = place.max(AddressMatch::Unclear);
+            best = best.max(AddressMatch::Unclear);
             continue;
         };
         for at in found.map(|at| at.ip().to_canonical()) {
-            // A machine calls itself by any of its loopback addresses, and "everywhere" is any place.
+            // A machine may use any of its loopback addresses to call itself, and 0.0.0.0 may be any machine.
             let may_be = at.is_unspecified() || (at.is_loopback() && from.is_loopback());
-            place = place.max(match at == from {
+            best = best.max(match at == from {
                 true => AddressMatch::AtHome,
                 false if may_be => AddressMatch::Unclear,
                 false => AddressMatch::Elsewhere,
             });
         }
     }
-    place
+    best
 }
 
-async fn connect_to(host: &str, port: u16) -> io::Result<TcpStream> {
+async fn connect_to(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    let unknown = |source| ConnectError::UnknownName { host: host.to_owned(), source };
     let mut attempts = JoinSet::new();
-    let nowhere = |error| {
-        io::Error::new(io::ErrorKind::NotFound, format!("its name {host} stands for no address: {error}"))
-    };
-    for address in lookup_host((host, port)).await.map_err(nowhere)? {
-        attempts.spawn(TcpStream::connect(address));
+    for address in lookup_host((host, port)).await.map_err(unknown)? {
+        attempts.spawn(async move { Ok(TcpStream::connect(address).await?) });
     }
-    first_of(attempts, "its name stands for no address").await
+    first_of(attempts).await
 }
 
-/// The first that succeeds; the others are given up.
-async fn first_of(mut attempts: JoinSet<io::Result<TcpStream>>, none: &str) -> io::Result<TcpStream> {
-    let mut failure = io::Error::new(io::ErrorKind::NotFound, none);
+/// Returns the first connection that is made; the other attempts end. Without one, returns the last error.
+async fn first_of(mut attempts: JoinSet<Result<TcpStream, ConnectError>>) -> Result<TcpStream, ConnectError> {
+    let mut failure = ConnectError::NoAddress;
     while let Some(done) = attempts.join_next().await {
-        match done.map_err(io::Error::other).flatten() {
+        match done.map_err(|error| io::Error::other(error).into()).flatten() {
             Ok(stream) => return Ok(stream),
             Err(error) => failure = error,
         }
@@ -119,14 +145,15 @@ async fn first_of(mut attempts: JoinSet<io::Result<TcpStream>>, none: &str) -> i
     Err(failure)
 }
 
-/// Listens at each address of this server; an error where none of them can be had.
+/// Listens at each address of this server. An address at which that fails is left out. If it fails at all of them, the
+/// error is that of the last, with the address.
 pub(super) async fn listen(
     server: &Member,
     port: Port,
     on_all: bool,
 ) -> Result<Vec<TcpListener>, (String, io::Error)> {
     let (mut listeners, mut failures) = (Vec::new(), Vec::new());
-    for (host, port) in places(server, port, on_all) {
+    for (host, port) in listen_addresses(server, port, on_all) {
         match listen_at(&host, port).await {
             Ok(listener) => listeners.push(listener),
             Err(error) => failures.push((format!("{host}:{port}"), error)),
@@ -143,13 +170,13 @@ pub(super) async fn listen(
     Ok(listeners)
 }
 
-/// Where a server listens: each place once, as several addresses may stand for all of the machine.
-pub(super) fn places(server: &Member, port: Port, on_all: bool) -> BTreeSet<(String, u16)> {
-    let place = |address: &PeerAddress| {
+/// The hosts and ports at which a server listens. With `on_all` several addresses of a server may become one.
+pub(super) fn listen_addresses(server: &Member, port: Port, on_all: bool) -> BTreeSet<(String, u16)> {
+    let listen_address = |address: &PeerAddress| {
         let host = if on_all { "0.0.0.0" } else { bare(&address.host) };
         (host.to_owned(), port.of(address))
     };
-    server.addresses.iter().map(place).collect()
+    server.addresses.iter().map(listen_address).collect()
 }
 
 async fn listen_at(host: &str, port: u16) -> io::Result<TcpListener> {
@@ -158,6 +185,7 @@ async fn listen_at(host: &str, port: u16) -> io::Result<TcpListener> {
     TcpListener::from_std(crate::listener::bind(resolved.next().ok_or_else(none)?, 128)?)
 }
 
+/// A host without the brackets of an IPv6 address.
 fn bare(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
@@ -177,10 +205,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_hangs_holds_up_no_other() {
+    async fn an_address_without_answer_does_not_delay_the_others() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        // Reserved for documentation: nobody answers there, or the machine says at once that there is no way.
+        // An address that is reserved for documentation: no answer comes, or at once the error that there is no route.
         let server = member(&[("192.0.2.1", port), ("127.0.0.1", port), ("[::1]", 1)]);
         let within = Duration::from_secs(600);
         let begun = Instant::now();
@@ -192,11 +220,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_kernel_asks_for_life_well_before_the_limit() {
+    async fn keepalive_probes_end_a_silent_connection_at_the_limit() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (socket, limit) = (SockRef::from(&stream), Duration::from_secs(10));
-        ask_for_life(&stream, limit).unwrap();
+        probe_when_idle(&stream, limit).unwrap();
         assert!(socket.keepalive().unwrap());
         let asks = socket.tcp_keepalive_interval().unwrap() * socket.tcp_keepalive_retries().unwrap();
         assert_eq!(socket.tcp_keepalive_time().unwrap() + asks, limit);
@@ -206,23 +234,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_place_is_listened_at_once_and_one_that_cannot_be_had_is_left_out() {
+    async fn each_address_is_bound_once_and_one_in_use_is_left_out() {
         let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let taken_port = taken.local_addr().unwrap().port();
         let (one, other) = (("127.0.0.1", 0), ("127.0.0.2", 0));
-        let here = async |ports: &[(&str, u16)], on_all| listen(&member(ports), Port::Quorum, on_all).await;
-        assert_eq!(here(&[one, other], false).await.unwrap().len(), 2);
-        assert_eq!(here(&[one, other], true).await.unwrap().len(), 1);
-        assert_eq!(here(&[one, ("127.0.0.1", taken_port)], false).await.unwrap().len(), 1);
-        let (place, _) = here(&[("127.0.0.1", taken_port)], false).await.unwrap_err();
-        assert_eq!(place, format!("127.0.0.1:{taken_port}"));
+        let listen_at =
+            async |ports: &[(&str, u16)], on_all| listen(&member(ports), Port::Quorum, on_all).await;
+        assert_eq!(listen_at(&[one, other], false).await.unwrap().len(), 2);
+        assert_eq!(listen_at(&[one, other], true).await.unwrap().len(), 1);
+        assert_eq!(listen_at(&[one, ("127.0.0.1", taken_port)], false).await.unwrap().len(), 1);
+        let (address, _) = listen_at(&[("127.0.0.1", taken_port)], false).await.unwrap_err();
+        assert_eq!(address, format!("127.0.0.1:{taken_port}"));
     }
 
     #[tokio::test]
-    async fn a_caller_is_where_one_of_the_addresses_is() {
+    async fn a_caller_is_compared_with_all_addresses_of_the_server() {
         let of = async |hosts: &[&str], from: &str| {
             let ports: Vec<(&str, u16)> = hosts.iter().map(|host| (*host, 1)).collect();
-            place(&member(&ports), from.parse().unwrap()).await
+            match_address(&member(&ports), from.parse().unwrap()).await
         };
         assert_eq!(of(&["10.0.0.1"], "10.0.0.1").await, AddressMatch::AtHome);
         assert_eq!(of(&["10.0.0.1"], "::ffff:10.0.0.1").await, AddressMatch::AtHome);
@@ -236,11 +265,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_address_answers() {
+    async fn connect_fails_if_no_address_answers_or_there_is_none() {
         let within = Duration::from_secs(60);
         let refused = connect(&member(&[("127.0.0.1", 1), ("::1", 1)]), Port::Quorum, within).await;
         assert!(refused.is_err());
-        let nowhere = connect(&member(&[]), Port::Quorum, within).await.unwrap_err();
-        assert_eq!(nowhere.to_string(), "it has no address");
+        let none = connect(&member(&[]), Port::Quorum, within).await.unwrap_err();
+        assert!(matches!(none, ConnectError::NoAddress));
     }
 }

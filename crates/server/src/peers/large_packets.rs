@@ -1,4 +1,4 @@
-//! How much of packets that are not whole yet all learners together may have here.
+//! A limit to the memory for incomplete packets of all learners together.
 
 use std::{
     sync::{
@@ -9,66 +9,67 @@ use std::{
 };
 use tokio::time::sleep;
 
-/// So much each connection may hold without asking.
-const OF_EACH: usize = 1 << 20;
-/// Between two looks whether there is room.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(5);
+/// Bytes that each connection may buffer outside the common limit.
+const OWN_SHARE: usize = 1 << 20;
+/// The time between two attempts to get room.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(5);
 
-/// What all connections hold beyond their own share.
+/// The bytes that all connections buffer beyond [`OWN_SHARE`], and their limit.
 #[derive(Debug)]
 pub(super) struct LargePackets {
     held: AtomicUsize,
     max: usize,
 }
 
-/// What one connection holds of it.
+/// One connection's share of [`LargePackets`]. It is given back on drop.
 #[derive(Debug)]
-pub(super) struct Held {
-    of: Arc<LargePackets>,
+pub(super) struct BufferShare {
+    all: Arc<LargePackets>,
     bytes: usize,
 }
 
 impl LargePackets {
-    pub(super) fn of(max: usize) -> Arc<LargePackets> {
+    pub(super) fn with_limit(max: usize) -> Arc<LargePackets> {
         Arc::new(LargePackets { held: AtomicUsize::new(0), max })
     }
 
-    pub(super) fn nothing(self: &Arc<Self>) -> Held {
-        Held { of: self.clone(), bytes: 0 }
+    /// A share without bytes.
+    pub(super) fn new_share(self: &Arc<Self>) -> BufferShare {
+        BufferShare { all: self.clone(), bytes: 0 }
     }
 }
 
-impl Held {
-    /// Takes or gives back so that it fits a buffer of this size; false if there is no room.
+impl BufferShare {
+    /// Changes the share to that of a buffer of this size. Returns false if there is no room.
     fn try_fit(&mut self, buffer: usize) -> bool {
-        let wanted = buffer.saturating_sub(OF_EACH);
+        let wanted = buffer.saturating_sub(OWN_SHARE);
         if wanted <= self.bytes {
-            self.of.held.fetch_sub(self.bytes - wanted, Ordering::Relaxed);
+            self.all.held.fetch_sub(self.bytes - wanted, Ordering::Relaxed);
             self.bytes = wanted;
             return true;
         }
         let more = wanted - self.bytes;
-        let before = self.of.held.fetch_add(more, Ordering::Relaxed);
-        if before.saturating_add(more) > self.of.max {
-            self.of.held.fetch_sub(more, Ordering::Relaxed);
+        let before = self.all.held.fetch_add(more, Ordering::Relaxed);
+        if before.saturating_add(more) > self.all.max {
+            self.all.held.fetch_sub(more, Ordering::Relaxed);
             return false;
         }
         self.bytes = wanted;
         true
     }
 
-    /// Waits until there is room for a buffer of this size. A learner whose packet does not become whole meanwhile is
-    /// silent to the leader, which sends it away: so there is room at last.
+    /// Waits until there is room for a buffer of this size. There will be: a learner whose packet stays incomplete is
+    /// silent for the leader, which closes its connection.
     pub(super) async fn fit(&mut self, buffer: usize) {
         while !self.try_fit(buffer) {
-            sleep(LOOK_AGAIN_AFTER).await;
+            sleep(TRY_AGAIN_AFTER).await;
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for BufferShare {
     fn drop(&mut self) {
-        self.of.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.all.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -77,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_connections_share_what_is_beyond_their_own() {
-        let all = LargePackets::of(10 << 20);
-        let (mut one, mut other) = (all.nothing(), all.nothing());
+    fn connections_share_one_limit_beyond_their_own_share() {
+        let all = LargePackets::with_limit(10 << 20);
+        let (mut one, mut other) = (all.new_share(), all.new_share());
         assert!(one.try_fit(9 << 20) && other.try_fit(1 << 20));
         assert!(other.try_fit(3 << 20), "8 and 2");
         assert!(!other.try_fit((3 << 20) + 1));

@@ -1,4 +1,5 @@
-//! This server's own ports for the others: where the configuration has them, and where a later one moves them.
+//! Keeps this server's ports for other servers at the addresses of the configuration, also when a reconfiguration changes
+//! them.
 
 use super::{
     address_book::AddressBook,
@@ -7,11 +8,11 @@ use super::{
 use std::time::Duration;
 use tokio::{net::TcpListener, task::JoinSet, time::timeout};
 
-/// Between two attempts at places that cannot be had.
+/// The time between two attempts to listen, if all addresses are in use or unknown.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Accepts at `listeners`, and from each change of this server's addresses on at the new ones, until it is dropped. Who is
-/// connected stays.
+/// Accepts at `listeners`, and after each change of this server's addresses at the new ones, until it is dropped.
+/// Connections that were made stay.
 pub(super) async fn accept<F>(
     book: &AddressBook,
     port: Port,
@@ -22,30 +23,32 @@ pub(super) async fn accept<F>(
     F: Future<Output = ()> + Send + 'static,
 {
     let mut own = book.own();
-    let places = |own: &Option<_>| own.as_ref().map(|own| addresses::places(own, port, on_all));
-    let mut here = places(&own.borrow_and_update());
+    let addresses_of =
+        |own: &Option<_>| own.as_ref().map(|own| addresses::listen_addresses(own, port, on_all));
+    let mut bound = addresses_of(&own.borrow_and_update());
     let mut accepting: JoinSet<()> = listeners.into_iter().map(&accept_at).collect();
     loop {
         if accepting.is_empty() {
-            // Maybe they are free by then.
+            // The addresses may be free by then.
             let _ = timeout(LISTEN_AGAIN_AFTER, own.changed()).await;
         } else if own.changed().await.is_err() {
             return;
         }
-        // Who is taken out may still lead until the others know.
+        // A server that was removed keeps its ports: it may still lead until the others know.
         let Some(member) = own.borrow_and_update().clone() else { continue };
-        let there = Some(addresses::places(&member, port, on_all));
-        if there == here && !accepting.is_empty() {
+        let wanted = Some(addresses::listen_addresses(&member, port, on_all));
+        if wanted == bound && !accepting.is_empty() {
             continue;
         }
         accepting.shutdown().await;
-        here = there;
+        bound = wanted;
         match addresses::listen(&member, port, on_all).await {
             Ok(listeners) => accepting = listeners.into_iter().map(&accept_at).collect(),
             Err((address, error)) => {
                 tracing::error!(
                     %address, %error,
-                    "cannot listen for other servers where the configuration has this one now: it tries again"
+                    "cannot listen for other servers at the addresses that the configuration has for this server now: it is tried \
+                     again"
                 );
             }
         }
@@ -71,31 +74,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_is_moved_is_found_at_its_new_port_only() {
+    async fn a_moved_server_accepts_at_its_new_port_only() {
         let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let old = first.local_addr().unwrap();
         let held = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let new = held.local_addr().unwrap();
         let book = AddressBook::new(ServerId(1), [&at(old.port())]);
-        let (tell, mut told) = mpsc::unbounded_channel::<SocketAddr>();
+        let (accepted, mut accepted_at) = mpsc::unbounded_channel::<SocketAddr>();
         let accept_at = |listener: TcpListener| {
-            let tell = tell.clone();
+            let accepted = accepted.clone();
             async move {
                 while let Ok((stream, _)) = listener.accept().await {
-                    let _ = tell.send(stream.local_addr().unwrap());
+                    let _ = accepted.send(stream.local_addr().unwrap());
                 }
             }
         };
         let moves = async {
             TcpStream::connect(old).await.unwrap();
-            assert_eq!(told.recv().await, Some(old));
+            assert_eq!(accepted_at.recv().await, Some(old));
             book.replace([&at(new.port())]);
             while TcpStream::connect(old).await.is_ok() {}
             drop(held);
             while TcpStream::connect(new).await.is_err() {
                 tokio::task::yield_now().await;
             }
-            while told.recv().await != Some(new) {}
+            while accepted_at.recv().await != Some(new) {}
         };
         tokio::select! {
             () = accept(&book, Port::Quorum, false, vec![first], accept_at) => panic!("it listens to the end"),

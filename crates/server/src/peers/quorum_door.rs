@@ -1,8 +1,8 @@
-//! The quorum port: learners call here, and observers at a port of their own; and the way to the leader's.
+//! The quorum port: accepts learners and, at a port of their own, observers; and connects to the leader's quorum port.
 
 use super::{
     address_book::AddressBook,
-    addresses::{self, Port},
+    addresses::{self, ConnectError, Port},
     large_packets::LargePackets,
     link::Link,
     own_ports,
@@ -25,18 +25,18 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Between two attempts to reach a leader that has just been elected.
-const AGAIN_AFTER: Duration = Duration::from_millis(20);
-/// A leader that refuses for so long is none.
-const REFUSED_FOR: Duration = Duration::from_millis(500);
+/// The time between two attempts to connect to a leader that has just been elected.
+const CONNECT_AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// A server that refuses connections for this long does not lead.
+const REFUSED_FOR_MAX: Duration = Duration::from_millis(500);
 
-/// A leader's machine that is silent for as long as two of them may be, but at least for this long, is not there.
+/// A connection ends when the peer's machine is silent for syncLimit, but not before this time.
 const SILENT_FOR_MIN: Duration = Duration::from_secs(5);
 
-/// A port that others hold may be given up by them.
+/// The time between two attempts to listen for observers. Another process may free the port.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// This server's end of all connections between leader and learners.
+/// This server's side of all connections between a leader or observer master and its learners.
 pub(crate) struct QuorumDoor {
     settings: EnsembleSettings,
     silent_for: Duration,
@@ -60,7 +60,7 @@ impl QuorumDoor {
         types: ExtendedTypes,
         frame_max: usize,
     ) -> Arc<QuorumDoor> {
-        // A record is a request and what the servers add to it; a multi of many may grow.
+        // A record is a request with some additions. That of a multi may be longer than the request.
         let data_max = frame_max.saturating_mul(2).max(64 << 20);
         Arc::new(QuorumDoor {
             silent_for: SILENT_FOR_MIN.max(tick * settings.sync_limit),
@@ -70,7 +70,7 @@ impl QuorumDoor {
             folders,
             types,
             data_max,
-            large: LargePackets::of(data_max.saturating_mul(2)),
+            large: LargePackets::with_limit(data_max.saturating_mul(2)),
             unidentified: UnidentifiedPeers::at("quorum"),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
@@ -98,7 +98,7 @@ impl QuorumDoor {
         }
     }
 
-    /// Takes learners' connections until it is dropped.
+    /// Accepts learners' connections until it is dropped.
     pub(crate) async fn accept(self: Arc<Self>, listeners: Vec<TcpListener>) {
         let on_all = self.settings.listen_on_all;
         own_ports::accept(&self.book, Port::Quorum, on_all, listeners, |listener| {
@@ -109,26 +109,26 @@ impl QuorumDoor {
     }
 
     async fn accept_at(&self, listener: TcpListener, observers: bool) {
-        let mut said = LogThrottle::default();
+        let mut said_failed = LogThrottle::default();
         loop {
             match listener.accept().await {
                 Ok((stream, from)) => {
                     let _ = stream.set_nodelay(true);
-                    // A learner that comes back is refused as long as it seems to be here.
-                    let _ = addresses::ask_for_life(&stream, self.silent_for);
-                    let Some(stranger) = self.unidentified.welcome(&stream, from.ip()).await else {
+                    // A learner that connects again is refused until the end of its earlier connection is noticed.
+                    let _ = addresses::probe_when_idle(&stream, self.silent_for);
+                    let Some(unidentified) = self.unidentified.admit(&stream, from.ip()).await else {
                         continue;
                     };
                     let Some(link) = self.link(from, true) else { return };
-                    tracing::info!(%from, link = link.id.0, observers, "a learner calls");
+                    tracing::info!(%from, link = link.id.0, observers, "a learner has connected");
                     if observers {
                         link.driver.step(Input::ObserverCalls { link: link.id });
                     }
-                    self.tasks.spawn(async move { link.run(stream, Some(stranger)).await });
+                    self.tasks.spawn(async move { link.run(stream, Some(unidentified)).await });
                 }
                 Err(error) => {
-                    if said.take_turn() {
-                        tracing::warn!(%error, "the quorum port takes no connection");
+                    if said_failed.take_turn() {
+                        tracing::warn!(%error, "the quorum port cannot accept a connection");
                     }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -136,8 +136,8 @@ impl QuorumDoor {
         }
     }
 
-    /// Takes observers' connections while this server votes, until it is dropped. The core says whether they have any
-    /// business here.
+    /// Accepts observers' connections while this server is a participant, until it is dropped. The core closes those of
+    /// observers that it does not serve.
     pub(crate) async fn accept_observers(self: Arc<Self>, port: u16) {
         let mut own = self.book.own();
         loop {
@@ -155,7 +155,7 @@ impl QuorumDoor {
         }
     }
 
-    /// Returns where it cannot listen.
+    /// Serves observers until it is dropped. Returns if it cannot listen.
     async fn serve_observers(self: &Arc<Self>, own: &Member, port: u16) {
         let listeners = match addresses::listen(own, Port::Observers(port), self.settings.listen_on_all).await
         {
@@ -184,7 +184,7 @@ impl QuorumDoor {
         Some(Link { id, address, outbox, driver, to_leader, data_max, large, book, types: self.types })
     }
 
-    /// Connects to the leader, or a follower in its place, and tells the core how that went. Never blocks.
+    /// Connects to the leader, or to an observer master in its place, and informs the core of the result. Never blocks.
     pub(crate) fn dial(self: &Arc<Self>, search_id: u64, to: DialTarget) {
         let door = self.clone();
         self.tasks.spawn(async move {
@@ -197,30 +197,29 @@ impl QuorumDoor {
                     link.run(stream, None).await;
                 }
                 Err(error) => {
-                    tracing::warn!(?to, %error, "the server that is to be followed cannot be reached");
+                    tracing::warn!(?to, %error, "cannot connect to the server that this one has to follow");
                     driver.step(Input::LeaderUnreachable { search_id });
                 }
             }
         });
     }
 
-    async fn connect(&self, to: DialTarget) -> io::Result<TcpStream> {
+    async fn connect(&self, to: DialTarget) -> Result<TcpStream, ConnectError> {
         let (server, port, patience) = match to {
-            DialTarget::Leader(leader) => (leader, Port::Quorum, REFUSED_FOR),
-            // There are others.
+            DialTarget::Leader(leader) => (leader, Port::Quorum, REFUSED_FOR_MAX),
+            // The next observer master is tried at once.
             DialTarget::Follower(follower) => {
                 (follower, Port::Observers(self.settings.observer_master_port.unwrap_or(0)), Duration::ZERO)
             }
         };
-        let unknown = || io::Error::new(io::ErrorKind::NotFound, "it is not in the configuration");
-        let server = self.book.find(server).ok_or_else(unknown)?;
+        let server = self.book.find(server).ok_or(ConnectError::NotConfigured)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let begun = Instant::now();
         loop {
             match addresses::connect(&server, port, within).await {
-                Err(_) if begun.elapsed() < patience => tokio::time::sleep(AGAIN_AFTER).await,
+                Err(_) if begun.elapsed() < patience => tokio::time::sleep(CONNECT_AGAIN_AFTER).await,
                 Ok(stream) => {
-                    // Nothing is said until the leader's history has come, which may take it long.
+                    // Until the leader's history comes, which may take long, nothing is sent here that would show the loss.
                     addresses::notice_silence(&stream, self.silent_for)?;
                     return Ok(stream);
                 }
@@ -234,7 +233,7 @@ impl QuorumDoor {
         let door = self.clone();
         self.tasks.spawn_blocking(move || {
             let read = door.log_part(after, through).unwrap_or_else(|error| {
-                tracing::warn!(%error, "the log cannot be read for a learner, which gets the whole tree");
+                tracing::warn!(%error, "cannot read the log for a learner: it gets the whole tree");
                 None
             });
             if let Some(driver) = door.driver() {

@@ -1,5 +1,5 @@
-//! The tasks that serve connections to other servers. They end with this server, which may be one of several in its
-//! process.
+//! The tasks that serve connections to other servers. They end with this server. The process may have others, which go
+//! on.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::{runtime::Handle, task::JoinSet};
@@ -8,12 +8,12 @@ use tokio::{runtime::Handle, task::JoinSet};
 #[derive(Debug)]
 pub(super) struct Tasks {
     runtime: Handle,
-    /// `None` at the end: nothing begins any more.
+    /// `None` after [`Tasks::shut_down`]: no task begins any more.
     running: Mutex<Option<JoinSet<()>>>,
 }
 
 impl Tasks {
-    /// On the runtime of the caller.
+    /// The tasks run on the runtime of the caller.
     pub(super) fn new() -> Tasks {
         Tasks { runtime: Handle::current(), running: Mutex::new(Some(JoinSet::new())) }
     }
@@ -34,12 +34,12 @@ impl Tasks {
         self.with(|running| drop(running.spawn_on(task, &self.runtime)));
     }
 
-    /// For work that does not wait for the network.
+    /// Begins work that blocks its thread.
     pub(super) fn spawn_blocking(&self, work: impl FnOnce() + Send + 'static) {
         self.with(|running| drop(running.spawn_blocking_on(work, &self.runtime)));
     }
 
-    /// Ends all of them, and waits until they have ended.
+    /// Ends all tasks, and waits until they have ended.
     pub(super) async fn shut_down(&self) {
         let running = self.lock().take();
         if let Some(mut running) = running {

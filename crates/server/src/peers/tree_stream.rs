@@ -1,21 +1,37 @@
-//! A whole tree on the wire. Encoding and decoding are work for a thread of their own; the connection's task only
-//! moves bytes.
+//! A whole tree on a connection. A thread of its own encodes or decodes it; the task of the connection only moves bytes.
 
 use ostler_data_dir::recovery;
 use ostler_proto::{id::Zxid, stat::ExtendedTypes};
+use ostler_storage::snapshot::body::BodyError;
 use ostler_tree::{FrozenTree, Tree};
 use std::io::{self, Read, Write};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::tcp::{OwnedReadHalf, OwnedWriteHalf},
     sync::mpsc,
-    task::spawn_blocking,
+    task::{JoinError, spawn_blocking},
 };
 
+/// Bytes of a piece that is read.
 const PIECE: usize = 256 << 10;
+/// Pieces that may wait between the task and the thread.
 const PIECES: usize = 4;
 
-/// Bytes from one side to the other, in pieces.
+/// Why a tree could not be sent or received.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeStreamError {
+    /// The bytes that the leader has sent are no tree.
+    #[error("the leader's tree is damaged: {0}")]
+    Damaged(BodyError),
+    /// The connection has failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The thread that encodes or decodes did not end by itself.
+    #[error("the thread that encodes or decodes the tree has ended early: {0}")]
+    Thread(#[from] JoinError),
+}
+
+/// The encoding thread's end of the pieces.
 struct PieceWriter(mpsc::Sender<Vec<u8>>);
 
 impl Write for PieceWriter {
@@ -29,6 +45,7 @@ impl Write for PieceWriter {
     }
 }
 
+/// The decoding thread's end of the pieces.
 struct PieceReader {
     pieces: mpsc::Receiver<Vec<u8>>,
     piece: Vec<u8>,
@@ -51,7 +68,7 @@ impl Read for PieceReader {
 }
 
 impl PieceReader {
-    /// What was not read. For the task that sends the pieces, so that none is on its way.
+    /// The bytes that were not read. Only the task that sends the pieces may call this: then no piece is on its way.
     fn rest(mut self) -> Vec<u8> {
         let mut rest = self.piece.split_off(self.taken);
         while let Ok(piece) = self.pieces.try_recv() {
@@ -66,24 +83,24 @@ pub(super) async fn send(
     frozen: Box<FrozenTree>,
     write: &mut OwnedWriteHalf,
     mut moved: impl FnMut(),
-) -> io::Result<()> {
+) -> Result<(), TreeStreamError> {
     let (sender, mut pieces) = mpsc::channel(PIECES);
     let encoded = spawn_blocking(move || recovery::write_stream(&frozen, PieceWriter(sender)));
     while let Some(piece) = pieces.recv().await {
         write.write_all(&piece).await?;
         moved();
     }
-    encoded.await?
+    Ok(encoded.await??)
 }
 
-/// Receives a tree that begins with `first`; `moved` is called for each piece. Returns the bytes behind it, too.
+/// Receives a tree that begins with `first`; `moved` is called for each piece. Returns the bytes after the tree, too.
 pub(super) async fn receive(
     first: Vec<u8>,
     read: &mut OwnedReadHalf,
     zxid: Zxid,
     types: ExtendedTypes,
     mut moved: impl FnMut(),
-) -> io::Result<(Tree, Vec<u8>)> {
+) -> Result<(Tree, Vec<u8>), TreeStreamError> {
     let (sender, pieces) = mpsc::channel(PIECES);
     let mut decoded =
         spawn_blocking(move || decode(PieceReader { pieces, piece: first, taken: 0 }, zxid, types));
@@ -100,7 +117,7 @@ pub(super) async fn receive(
             done = &mut decoded => break done??,
             n = read.read_buf(&mut piece) => {
                 if n? == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
+                    return Err(TreeStreamError::Io(io::ErrorKind::UnexpectedEof.into()));
                 }
                 room.send(piece);
                 moved();
@@ -111,11 +128,15 @@ pub(super) async fn receive(
     Ok((tree, after))
 }
 
-/// Reads a tree of which all pieces have come, as `receive` reads them.
-pub fn decode_pieces(pieces: Vec<Vec<u8>>, zxid: Zxid, types: ExtendedTypes) -> io::Result<(Tree, Vec<u8>)> {
+/// Reads a tree from pieces that are all there, as `receive` does while they arrive.
+pub fn decode_pieces(
+    pieces: Vec<Vec<u8>>,
+    zxid: Zxid,
+    types: ExtendedTypes,
+) -> Result<(Tree, Vec<u8>), TreeStreamError> {
     let (sender, receiver) = mpsc::channel(pieces.len().max(1));
     for piece in pieces {
-        sender.try_send(piece).map_err(io::Error::other)?;
+        sender.try_send(piece).expect("the channel has room for all pieces");
     }
     drop(sender);
     let input = PieceReader { pieces: receiver, piece: Vec::new(), taken: 0 };
@@ -124,17 +145,14 @@ pub fn decode_pieces(pieces: Vec<Vec<u8>>, zxid: Zxid, types: ExtendedTypes) -> 
     Ok((tree, after))
 }
 
-/// The tree, the bytes that were read after it, and where to read on: a piece may be sent as long as nobody has noticed
-/// that the tree is whole.
+/// Returns the tree, the bytes that were read after it, and the reader: more pieces may be sent until the sender notices
+/// that the tree is complete.
 fn decode(
     mut input: PieceReader,
     zxid: Zxid,
     types: ExtendedTypes,
-) -> io::Result<(Tree, Vec<u8>, PieceReader)> {
-    let bad = |error: ostler_storage::snapshot::body::BodyError| {
-        io::Error::new(io::ErrorKind::InvalidData, format!("the leader's tree is damaged: {error}"))
-    };
-    let (tree, after) = recovery::read_stream(&mut input, zxid, types).map_err(bad)?;
+) -> Result<(Tree, Vec<u8>, PieceReader), TreeStreamError> {
+    let (tree, after) = recovery::read_stream(&mut input, zxid, types).map_err(TreeStreamError::Damaged)?;
     Ok((tree, after, input))
 }
 
@@ -143,7 +161,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_comes_before_the_end_of_the_tree_is_noticed_is_kept() {
+    async fn bytes_after_the_tree_are_kept_until_the_sender_notices_its_end() {
         let tree = Tree::fresh(ExtendedTypes::default());
         let (sender, mut encoded) = mpsc::channel(PIECES);
         let frozen = Box::new(tree.freeze());

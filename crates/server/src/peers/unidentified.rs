@@ -1,7 +1,8 @@
-//! Who has connected to a port of the ensemble and has not said yet who it is.
+//! Limits the callers at a port of the ensemble that have not sent their server id yet.
 //!
-//! A server says it with its first packet, as soon as it is connected. So where there are too many, whoever has said
-//! nothing for longest gives way: a crowd that says nothing keeps nobody out, whatever address it shares with a server.
+//! A server sends its id with its first packet, as soon as it is connected. So if there are too many unidentified peers,
+//! the connection of the oldest is closed. Callers that send nothing cannot keep a server out, even if they share its
+//! address.
 
 use crate::{descriptors::Caller, log_throttle::LogThrottle};
 use std::{
@@ -13,38 +14,39 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// The number of connections from one address. Each has a descriptor and a buffer.
+/// The limit of unidentified peers from one address. Each has a file descriptor and a buffer.
 const FROM_ONE_ADDRESS: usize = 64;
+/// The limit of unidentified peers from all addresses.
 const FROM_ALL: usize = 512;
-/// In a crowd one more is taken only after so long, so that each is there for long enough to say who it is.
-const IN_A_CROWD: Duration = Duration::from_millis(1);
+/// At the limit, the time from one accepted connection to the next. It gives each caller time to send its id.
+const ACCEPT_DELAY_AT_LIMIT: Duration = Duration::from_millis(1);
 
-/// Those at one port.
+/// The unidentified peers at one port.
 #[derive(Debug)]
 pub(super) struct UnidentifiedPeers {
     port: &'static str,
-    there: Mutex<Crowd>,
-    /// That there are too many open files is in the log.
+    callers: Mutex<Callers>,
+    /// Limits the log lines about too many open files.
     said_full: Mutex<LogThrottle>,
 }
 
 #[derive(Debug, Default)]
-struct Crowd {
-    /// By their numbers: the oldest is the first.
+struct Callers {
+    /// All callers by their numbers: the oldest is the first.
     all: BTreeMap<u64, (IpAddr, Arc<Notify>)>,
-    from: HashMap<IpAddr, Same>,
+    by_address: HashMap<IpAddr, CallersOfAddress>,
     next: u64,
 }
 
-/// Those from one address.
+/// The unidentified peers from one address.
 #[derive(Debug, Default)]
-struct Same {
+struct CallersOfAddress {
     count: usize,
-    /// That there are too many is in the log.
-    told: bool,
+    /// The log has a line about too many callers from this address.
+    logged: bool,
 }
 
-/// One of them, until it is dropped.
+/// An unidentified peer. It is counted until this is dropped.
 #[derive(Debug)]
 pub(super) struct UnidentifiedPeer {
     among: Arc<UnidentifiedPeers>,
@@ -52,15 +54,16 @@ pub(super) struct UnidentifiedPeer {
     gives_way: Arc<Notify>,
 }
 
-impl Crowd {
-    /// Makes room for one more from there. True if somebody had to give way.
+impl Callers {
+    /// Makes room for one more caller from an address. Returns true if another one had to give way.
     fn make_room(&mut self, from: IpAddr, port: &'static str) -> bool {
-        let from_there = self.from.get(&from).map_or(0, |same| same.count);
-        let most = || self.from.iter().max_by_key(|(_, same)| same.count).map(|(address, _)| *address);
-        let crowded = if from_there >= FROM_ONE_ADDRESS {
+        let from_address = self.by_address.get(&from).map_or(0, |same| same.count);
+        let most_used =
+            || self.by_address.iter().max_by_key(|(_, same)| same.count).map(|(address, _)| *address);
+        let crowded = if from_address >= FROM_ONE_ADDRESS {
             Some(from)
         } else if self.all.len() >= FROM_ALL {
-            most()
+            most_used()
         } else {
             None
         };
@@ -70,13 +73,13 @@ impl Crowd {
         if let Some((_, gives_way)) = self.remove(oldest) {
             gives_way.notify_one();
         }
-        if let Some(same) = self.from.get_mut(&crowded)
-            && !std::mem::replace(&mut same.told, true)
+        if let Some(same) = self.by_address.get_mut(&crowded)
+            && !std::mem::replace(&mut same.logged, true)
         {
             let limit = FROM_ONE_ADDRESS;
             tracing::warn!(
                 from = %crowded, port, limit,
-                "there are too many connections from there that do not say who they are: the oldest of them are closed"
+                "too many connections from this address have not sent a server id: the oldest of them are closed"
             );
         }
         true
@@ -84,10 +87,10 @@ impl Crowd {
 
     fn remove(&mut self, number: u64) -> Option<(IpAddr, Arc<Notify>)> {
         let (from, gives_way) = self.all.remove(&number)?;
-        if let Some(same) = self.from.get_mut(&from) {
+        if let Some(same) = self.by_address.get_mut(&from) {
             same.count -= 1;
             if same.count == 0 {
-                self.from.remove(&from);
+                self.by_address.remove(&from);
             }
         }
         Some((from, gives_way))
@@ -95,18 +98,18 @@ impl Crowd {
 }
 
 impl UnidentifiedPeers {
-    /// `port` is what it is called in the log.
+    /// No peers yet; `port` is the port's name in the log.
     pub(super) fn at(port: &'static str) -> Arc<UnidentifiedPeers> {
-        Arc::new(UnidentifiedPeers { port, there: Mutex::default(), said_full: Mutex::default() })
+        Arc::new(UnidentifiedPeers { port, callers: Mutex::default(), said_full: Mutex::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Crowd> {
+    fn lock(&self) -> MutexGuard<'_, Callers> {
         // A panic aborts the process, so a poisoned lock is never met.
-        self.there.lock().unwrap_or_else(PoisonError::into_inner)
+        self.callers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more has come with this socket. `None` if too many files are open.
-    pub(super) async fn welcome(
+    /// Takes in a caller with this socket. Returns `None` if too many files are open.
+    pub(super) async fn admit(
         self: &Arc<Self>,
         socket: &impl AsRawFd,
         from: IpAddr,
@@ -115,32 +118,32 @@ impl UnidentifiedPeers {
             if self.said_full.lock().unwrap_or_else(PoisonError::into_inner).take_turn() {
                 tracing::error!(
                     %from, port = self.port,
-                    "a connection was closed: the process may open no more files, and the last are the disk's; raise its \
-                     limit of open files"
+                    "a connection was closed: the process may open only a few more files, which are kept for the disk; raise \
+                     its limit of open files"
                 );
             }
             return None;
         }
         let (peer, is_crowded) = self.take(from);
         if is_crowded {
-            tokio::time::sleep(IN_A_CROWD).await;
+            tokio::time::sleep(ACCEPT_DELAY_AT_LIMIT).await;
         }
         Some(peer)
     }
 
     fn take(self: &Arc<Self>, from: IpAddr) -> (UnidentifiedPeer, bool) {
-        let mut there = self.lock();
-        let is_crowded = there.make_room(from, self.port);
-        let (number, gives_way) = (there.next, Arc::new(Notify::new()));
-        there.next += 1;
-        there.all.insert(number, (from, gives_way.clone()));
-        there.from.entry(from).or_default().count += 1;
+        let mut callers = self.lock();
+        let is_crowded = callers.make_room(from, self.port);
+        let (number, gives_way) = (callers.next, Arc::new(Notify::new()));
+        callers.next += 1;
+        callers.all.insert(number, (from, gives_way.clone()));
+        callers.by_address.entry(from).or_default().count += 1;
         (UnidentifiedPeer { among: self.clone(), number, gives_way }, is_crowded)
     }
 }
 
 impl UnidentifiedPeer {
-    /// Returns when another one needs the room.
+    /// Returns when this peer has to make room for another one.
     pub(super) async fn gives_way(&self) {
         self.gives_way.notified().await;
     }
@@ -172,16 +175,16 @@ mod tests {
         let (new, is_crowded) = unidentified.take(one);
         assert!(is_crowded && !has_to_go(&new) && !has_to_go(&elsewhere));
         assert!(has_to_go(&crowd[0]) && !has_to_go(&crowd[1]));
-        // Who has said who it is makes room.
+        // A caller that has sent its id makes room.
         crowd.pop();
         assert!(!unidentified.take(one).1);
         drop((crowd, new, elsewhere));
-        let there = unidentified.lock();
-        assert!(there.all.is_empty() && there.from.is_empty());
+        let callers = unidentified.lock();
+        assert!(callers.all.is_empty() && callers.by_address.is_empty());
     }
 
     #[test]
-    fn of_too_many_from_many_addresses_one_of_the_largest_crowd_gives_way() {
+    fn of_too_many_from_many_addresses_the_oldest_of_the_most_used_address_gives_way() {
         let unidentified = UnidentifiedPeers::at("quorum");
         let at = |n: usize| IpAddr::from([10, 0, (n >> 8) as u8, n as u8]);
         let lone: Vec<_> = (0..FROM_ALL - 3).map(|n| unidentified.take(at(n)).0).collect();

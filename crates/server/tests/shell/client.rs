@@ -1,4 +1,4 @@
-//! A client on a blocking socket that can also misbehave.
+//! A client on a blocking socket, which can also break the protocol.
 
 use ostler_proto::{
     connect::{ConnectRequest, ConnectResponse},
@@ -38,7 +38,7 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-/// A session.
+/// A client with a session.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     pub(crate) granted: ConnectResponse,
@@ -46,7 +46,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Opens a session.
+    /// Opens a session with a timeout of 30 s.
     pub(crate) fn open(server: SocketAddr) -> Client {
         Client::open_for(server, 30_000)
     }
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// A connection on which nothing was said yet.
+/// A connection on which nothing was sent yet.
 pub(crate) fn socket(server: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(server).unwrap();
     stream.set_nodelay(true).unwrap();
@@ -124,12 +124,12 @@ pub(crate) fn request(xid: i32, code: i32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// create of a plain znode that everybody may use.
+/// The body of a create request for a persistent znode with an open ACL.
 pub(crate) fn create(path: &str, data: &[u8]) -> Vec<u8> {
     create_as(path, data, 0)
 }
 
-/// With the flags of a create mode.
+/// As [`create`], with the flags of a create mode.
 pub(crate) fn create_as(path: &str, data: &[u8], flags: i32) -> Vec<u8> {
     let mut out = Vec::new();
     out.string(path);
@@ -142,7 +142,7 @@ pub(crate) fn create_as(path: &str, data: &[u8], flags: i32) -> Vec<u8> {
     out
 }
 
-/// exists, getData, getChildren.
+/// The body of exists, getData and getChildren.
 pub(crate) fn path_watch(path: &str, watch: bool) -> Vec<u8> {
     let mut out = Vec::new();
     out.string(path);
@@ -201,7 +201,7 @@ pub(crate) fn read_to_end(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// False at the end of the connection, whichever way it ended.
+/// Returns false at the end of the connection, also if it was reset.
 fn filled(read: io::Result<()>) -> bool {
     match read {
         Ok(()) => true,
@@ -214,7 +214,7 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
 }
 
-/// Writes, and does not mind if the other side has hung up.
+/// Writes, and ignores the error if the server has closed the connection.
 pub(crate) fn write_if_open(stream: &mut TcpStream, bytes: &[u8]) {
     if let Err(error) = stream.write_all(bytes) {
         assert!(is_end(&error), "{error}");

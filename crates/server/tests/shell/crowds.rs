@@ -1,4 +1,4 @@
-//! Many connections: limits, and crowds that come and go.
+//! Many connections: their limits, and thousands that open and close at once.
 
 use crate::{
     client::{Client, create, ends_within, handshake, op, request, socket, write_if_open},
@@ -24,57 +24,57 @@ fn socket_from(address: [u8; 4], server: SocketAddr) -> TcpStream {
     stream
 }
 
-fn is_served(mut stream: TcpStream) -> Option<TcpStream> {
+fn open_session(mut stream: TcpStream) -> Option<TcpStream> {
     write_if_open(&mut stream, &handshake(30_000, SessionId::NONE, &[0; 16]));
     crate::client::read_frame(&mut stream).map(|_| stream)
 }
 
-/// A place is given back a moment after its connection ended.
+/// Connects until the server accepts: a connection counts for a moment after its end.
 #[track_caller]
-fn served_soon(connect: impl Fn() -> TcpStream) -> TcpStream {
+fn connect_until_served(connect: impl Fn() -> TcpStream) -> TcpStream {
     let begun = Instant::now();
     loop {
-        if let Some(stream) = is_served(connect()) {
+        if let Some(stream) = open_session(connect()) {
             return stream;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "the place of one who left is not given again");
+        assert!(begun.elapsed() < Duration::from_secs(10), "a closed connection still counts");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn one_address_has_so_many_connections() {
+fn connections_from_one_address_are_limited() {
     let server = TestServer::start_with(|config| config.max_client_cnxns = Some(4));
     let neighbour = Neighbour::of(server.address);
     let here = || socket(server.address);
-    let mut held: Vec<TcpStream> = (0..3).map(|_| is_served(here()).expect("within the limit")).collect();
+    let mut held: Vec<TcpStream> = (0..3).map(|_| open_session(here()).expect("within the limit")).collect();
     for _ in 0..5 {
-        assert!(is_served(here()).is_none(), "above the limit");
+        assert!(open_session(here()).is_none(), "above the limit");
     }
     let other = socket_from([127, 0, 0, 77], server.address);
-    assert!(is_served(other).is_some(), "another address has places of its own");
+    assert!(open_session(other).is_some(), "another address has its own limit");
     held.pop();
-    held.push(served_soon(here));
-    assert!(is_served(here()).is_none(), "full again");
+    held.push(connect_until_served(here));
+    assert!(open_session(here()).is_none(), "full again");
     neighbour.content();
 }
 
 #[test]
-fn all_addresses_together_have_so_many_connections() {
+fn connections_from_all_addresses_together_are_limited() {
     let server = TestServer::start_with(|config| config.max_cnxns = Some(4));
     let neighbour = Neighbour::of(server.address);
     let from = |last: u8| socket_from([127, 0, 0, last], server.address);
     let mut held: Vec<TcpStream> =
-        (11..14).map(|last| is_served(from(last)).expect("within the limit")).collect();
-    assert!(is_served(from(14)).is_none(), "above the limit");
+        (11..14).map(|last| open_session(from(last)).expect("within the limit")).collect();
+    assert!(open_session(from(14)).is_none(), "above the limit");
     held.pop();
-    held.push(served_soon(|| from(15)));
-    assert!(is_served(from(16)).is_none(), "full again");
+    held.push(connect_until_served(|| from(15)));
+    assert!(open_session(from(16)).is_none(), "full again");
     neighbour.content();
 }
 
 #[test]
-fn thousands_come_and_go_at_once() {
+fn thousands_of_connections_at_once_leave_no_descriptor_open() {
     const ROUNDS: usize = 3;
     const AT_ONCE: usize = 2000;
     let server = TestServer::start();
@@ -97,7 +97,7 @@ fn thousands_come_and_go_at_once() {
 }
 
 #[test]
-fn clients_that_vanish_amid_requests_leave_nothing_behind() {
+fn clients_that_vanish_amid_requests_leave_no_connection_and_no_znode() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     for round in 0..300 {
@@ -118,7 +118,7 @@ fn clients_that_vanish_amid_requests_leave_nothing_behind() {
 }
 
 #[test]
-fn a_session_that_moves_takes_its_place_along() {
+fn the_old_connection_of_a_session_that_moves_is_closed() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     let mut first = Client::open(server.address);
@@ -127,7 +127,10 @@ fn a_session_that_moves_takes_its_place_along() {
         let mut stream = socket(server.address);
         stream.write_all(&handshake(30_000, session, &password)).unwrap();
         crate::client::read_frame(&mut stream).expect("the session comes back");
-        assert!(ends_within(&mut first.stream, Duration::from_secs(10)), "its old connection ends");
+        assert!(
+            ends_within(&mut first.stream, Duration::from_secs(10)),
+            "the old connection of the session ends"
+        );
         first.stream = stream;
     }
     assert!(server.connections_fall_to(2));

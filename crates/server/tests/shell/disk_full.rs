@@ -1,4 +1,4 @@
-//! A disk without space left, as a small file system in memory. Mounting one needs root.
+//! A full disk: a small file system in memory. Mounting one needs root.
 
 use crate::{
     client::{Client, create, op},
@@ -10,11 +10,11 @@ use ostler_storage::StorageError;
 use std::{path::Path, process::Command};
 use tempfile::TempDir;
 
-/// Unmounts at the end.
+/// A small file system. It is unmounted on drop.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// `None` where this process may not mount.
+    /// Mounts a file system; `None` if this process may not.
     fn mount(kb: u32) -> Option<SmallDisk> {
         let dir = tempfile::tempdir().unwrap();
         mount(dir.path(), &format!("size={kb}k")).then_some(SmallDisk(dir))
@@ -53,7 +53,7 @@ fn a_full_disk_stops_the_server_and_loses_nothing_that_was_answered() {
         client.send(op::CREATE, &create(&format!("/znode-{answered}"), &[1; 10_000]));
         client.stream.set_read_timeout(Some(std::time::Duration::from_secs(3))).unwrap();
         let mut first = [0; 1];
-        // Silence or the end: nothing more is acknowledged.
+        // The server is silent or has closed the connection: nothing more is acknowledged.
         if !matches!(client.stream.peek(&mut first), Ok(1)) {
             break;
         }
@@ -64,8 +64,11 @@ fn a_full_disk_stops_the_server_and_loses_nothing_that_was_answered() {
     assert!(answered > 10, "{answered}");
     let error = server.ended_by_itself().unwrap_err();
     assert!(matches!(error, ServerError::Storage(StorageError::DiskFull { .. })), "{error:?}");
-    let said = error.to_string();
-    assert!(said.contains("the disk is full") && said.contains(disk.0.path().to_str().unwrap()), "{said}");
+    let message = error.to_string();
+    assert!(
+        message.contains("the disk is full") && message.contains(disk.0.path().to_str().unwrap()),
+        "{message}"
+    );
 
     disk.grow(16 << 10);
     for round in 0..2 {
@@ -88,8 +91,11 @@ fn a_disk_that_is_full_from_the_start_is_named() {
     };
     let error = match TestServer::start_in(&config(disk.0.path())) {
         Err(error) => error,
-        Ok(_) => panic!("it started"),
+        Ok(_) => panic!("the server started"),
     };
-    let said = error.to_string();
-    assert!(said.contains("the disk is full") && said.contains(disk.0.path().to_str().unwrap()), "{said}");
+    let message = error.to_string();
+    assert!(
+        message.contains("the disk is full") && message.contains(disk.0.path().to_str().unwrap()),
+        "{message}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Bytes that are no frames, frames that are no requests, and frames in pieces.
+//! Malformed frames, malformed requests, and frames that arrive in pieces.
 
 use crate::{
     client::{
@@ -62,7 +62,7 @@ fn the_largest_frame_is_served() {
 }
 
 #[test]
-fn headers_that_are_not_whole_close_the_connection() {
+fn incomplete_headers_close_the_connection() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     for size in 0..8 {
@@ -73,7 +73,7 @@ fn headers_that_are_not_whole_close_the_connection() {
 }
 
 #[test]
-fn what_came_before_a_bad_frame_is_still_done() {
+fn a_write_before_a_bad_frame_is_done() {
     let server = TestServer::start();
     let mut observer = Client::open(server.address);
     let bad_length = (-5_i32).to_be_bytes();
@@ -83,15 +83,15 @@ fn what_came_before_a_bad_frame_is_still_done() {
         let good = request(1, op::CREATE, &create(path, b""));
         client.stream.write_all(&[&good, bad].concat()).unwrap();
         assert!(ends_within(&mut client.stream, Duration::from_secs(10)), "{path}: it is closed");
-        // Once a later write is done, so is that one.
+        // Writes are done in order: once this one is done, so is the earlier one.
         observer.create(&format!("{path}-later"), b"");
         assert!(observer.exists(path), "{path}: the request before the bad frame was whole");
     }
 }
 
-/// More than goes out at once: what a batch leaves over is not lost.
+/// The answers are more than one batch, and the connection closes only after the last of them.
 #[test]
-fn all_that_came_before_a_bad_frame_is_answered() {
+fn all_requests_before_a_bad_frame_are_answered() {
     const READS: i32 = 60;
     let server = TestServer::start();
     let mut owner = Client::open(server.address);
@@ -146,7 +146,7 @@ fn bodies_that_do_not_decode_are_answered_and_the_session_goes_on() {
 }
 
 #[test]
-fn garbage_harms_nobody_else() {
+fn garbage_does_not_disturb_other_sessions() {
     let server = TestServer::start_with(|config| config.sessionless_cnxn_timeout_ms = 1000);
     let neighbour = Neighbour::of(server.address);
     let mut open = Vec::new();
@@ -189,7 +189,7 @@ fn half_frames_wait_for_the_rest_and_end_with_their_connection() {
 
 /// Handshake and requests in one stream, cut in two at every place: the answers are the same.
 #[test]
-fn frames_may_be_cut_anywhere() {
+fn frames_cut_anywhere_are_answered_the_same() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     let mut stream = new_session();
@@ -201,7 +201,7 @@ fn frames_may_be_cut_anywhere() {
         let mut client = socket(server.address);
         client.write_all(&stream[..cut]).unwrap();
         if cut % 4 == 0 {
-            // So that the first piece is read alone now and then, not always together with the second.
+            // With the pause the server reads the first piece alone.
             thread::sleep(Duration::from_millis(2));
         }
         client.write_all(&stream[cut..]).unwrap();

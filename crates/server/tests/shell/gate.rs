@@ -15,14 +15,14 @@ pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     GATE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How much the process grew since, at its largest.
+/// Measures the peak growth of the process's memory.
 pub(crate) struct MemoryMeter {
     before_kb: u64,
 }
 
 impl MemoryMeter {
     pub(crate) fn start() -> MemoryMeter {
-        // 5 sets the peak back to what is used now.
+        // 5 resets the peak to the current size.
         fs::write("/proc/self/clear_refs", "5").unwrap();
         MemoryMeter { before_kb: status_kb("VmRSS:") }
     }

@@ -1,4 +1,4 @@
-//! The first frame: wrong ones, and what is sent before or with it.
+//! The first frame of a connection: malformed handshakes, and requests that are sent without or with a handshake.
 
 use crate::{
     client::{Client, create, handshake, op, path_watch, read_frame, read_to_end, reply, request, socket},
@@ -12,7 +12,7 @@ use ostler_proto::{
 use std::io::Write;
 
 #[test]
-fn requests_without_a_handshake_are_not_done() {
+fn requests_without_a_handshake_close_the_connection() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     for frame in [
@@ -50,7 +50,7 @@ fn requests_sent_with_the_handshake_are_answered_after_it() {
 }
 
 #[test]
-fn timeouts_are_kept_within_bounds() {
+fn requested_timeouts_are_limited_to_the_configured_range() {
     let server = TestServer::start();
     for (asked, granted) in [(i32::MIN, 4000), (-1, 4000), (0, 4000), (4001, 4001), (i32::MAX, 40_000)] {
         assert_eq!(Client::open_for(server.address, asked).granted.timeout_ms, granted, "asked for {asked}");
@@ -58,7 +58,7 @@ fn timeouts_are_kept_within_bounds() {
 }
 
 #[test]
-fn sessions_do_not_open_to_strangers() {
+fn a_session_cannot_be_taken_with_a_wrong_id_or_password() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     let owner = Client::open(server.address);
@@ -80,7 +80,7 @@ fn sessions_do_not_open_to_strangers() {
 }
 
 #[test]
-fn a_client_that_has_seen_more_is_sent_away_without_an_answer() {
+fn a_client_that_has_seen_a_later_zxid_is_disconnected_without_an_answer() {
     let server = TestServer::start();
     let mut frame = Vec::new();
     ConnectRequest {
@@ -98,7 +98,7 @@ fn a_client_that_has_seen_more_is_sent_away_without_an_answer() {
 }
 
 #[test]
-fn a_second_handshake_is_just_a_bad_request() {
+fn a_second_handshake_is_answered_as_a_bad_request() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     let mut client = Client::open(server.address);

@@ -1,4 +1,4 @@
-//! What servers in this process write into their log.
+//! The log of all servers in this process.
 
 use std::{
     io::{self, Write},
@@ -11,9 +11,9 @@ static WRITTEN: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 static ONCE: Once = Once::new();
 const PATIENCE: Duration = Duration::from_secs(20);
 
-struct Tap;
+struct LogBuffer;
 
-impl Write for Tap {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         Ok(bytes.len())
@@ -24,15 +24,15 @@ impl Write for Tap {
     }
 }
 
-/// From now on the warnings of all servers are kept.
+/// Keeps the warnings of all servers from now on.
 pub(crate) fn keep() {
     ONCE.call_once(|| {
-        let format = tracing_subscriber::fmt().with_ansi(false).with_writer(|| Tap);
+        let format = tracing_subscriber::fmt().with_ansi(false).with_writer(|| LogBuffer);
         format.with_max_level(LevelFilter::WARN).init();
     });
 }
 
-/// Lines that have all of these in them.
+/// The lines that contain all of `parts`.
 pub(crate) fn lines(parts: &[&str]) -> Vec<String> {
     let written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
     let text = String::from_utf8_lossy(&written);
@@ -40,9 +40,9 @@ pub(crate) fn lines(parts: &[&str]) -> Vec<String> {
     text.lines().filter(fits).map(Into::into).collect()
 }
 
-/// Waits for a line that has all of these in it.
+/// Waits for a line that contains all of `parts`.
 #[track_caller]
-pub(crate) fn comes(parts: &[&str]) -> String {
+pub(crate) fn wait_for(parts: &[&str]) -> String {
     let begun = Instant::now();
     loop {
         if let Some(line) = lines(parts).pop() {

@@ -1,7 +1,8 @@
-//! The shell against hostile clients, slow ones, too many of them, and a machine that refuses.
+//! The server's connections, threads and files under hostile clients, slow clients, too many clients, and errors of the
+//! system.
 //!
-//! Each test starts a server in this process, on a free port and a folder of its own. Beside the trouble that
-//! it makes there is a well-behaved session whose requests must go on being answered.
+//! Each test starts a server in this process, with a free port and its own folder. While the test disturbs the server, the
+//! requests of a well-behaved session must be answered.
 #![allow(clippy::unwrap_used)]
 
 mod client;

@@ -1,4 +1,4 @@
-//! How much memory a client can make the server take.
+//! Limits of the memory that clients can make the server use.
 
 use crate::{
     client::{
@@ -19,8 +19,8 @@ use std::{
 const MB: usize = 1 << 20;
 const EPHEMERAL: i32 = 1;
 
-/// Writes as much as the server takes, and gives up after a while without progress.
-fn write_what_is_taken(stream: &mut TcpStream, bytes: &[u8]) {
+/// Writes until the server has read all bytes, or reads none for 2 seconds.
+fn write_as_much_as_is_read(stream: &mut TcpStream, bytes: &[u8]) {
     stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -37,7 +37,7 @@ fn settle() {
 }
 
 #[test]
-fn a_thousand_large_reads_that_nobody_reads() {
+fn a_thousand_unread_large_answers_take_little_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -46,15 +46,15 @@ fn a_thousand_large_reads_that_nobody_reads() {
     let memory = MemoryMeter::start();
     let reads: Vec<u8> =
         (0..1000).flat_map(|_| request(1, op::GET_DATA, &path_watch("/large", false))).collect();
-    write_what_is_taken(&mut client.stream, &reads);
+    write_as_much_as_is_read(&mut client.stream, &reads);
     settle();
     assert!(memory.peak_growth_mb() < 64, "{} MB", memory.peak_growth_mb());
     neighbour.content();
 }
 
-/// A list of names is not shared with the tree, as data is: each answer is a copy.
+/// An answer shares data with the tree, but a list of names is a copy.
 #[test]
-fn a_thousand_long_lists_behind_a_write_that_nobody_reads() {
+fn a_thousand_unread_child_lists_behind_a_write_take_bounded_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -74,7 +74,7 @@ fn a_thousand_long_lists_behind_a_write_that_nobody_reads() {
     for xid in 2..1000 {
         requests.extend(request(xid, op::GET_CHILDREN, &path_watch("/long", false)));
     }
-    write_what_is_taken(&mut client.stream, &requests);
+    write_as_much_as_is_read(&mut client.stream, &requests);
     settle();
     assert!(memory.peak_growth_mb() < 256, "{} MB for one client", memory.peak_growth_mb());
     neighbour.content();
@@ -82,7 +82,7 @@ fn a_thousand_long_lists_behind_a_write_that_nobody_reads() {
 
 /// One small frame can ask for the same large znode many times.
 #[test]
-fn one_frame_that_asks_for_a_large_znode_five_hundred_times() {
+fn one_multi_read_of_a_large_znode_five_hundred_times_takes_little_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -101,9 +101,9 @@ fn one_frame_that_asks_for_a_large_znode_five_hundred_times() {
     neighbour.content();
 }
 
-/// Answers that are copies, however short the requests are: what waits behind a write is answered all at once.
+/// Requests that wait behind a write are answered all at once, and these answers are copies.
 #[test]
-fn long_answers_behind_a_write_that_nobody_reads() {
+fn unread_long_answers_behind_a_write_take_bounded_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -119,7 +119,7 @@ fn long_answers_behind_a_write_that_nobody_reads() {
     };
     let memory = MemoryMeter::start();
     let mut multi = Client::open(server.address);
-    write_what_is_taken(&mut multi.stream, &many(op::MULTI_READ, &parts));
+    write_as_much_as_is_read(&mut multi.stream, &many(op::MULTI_READ, &parts));
     settle();
     assert!(memory.peak_growth_mb() < 300, "{} MB for one client's multiReads", memory.peak_growth_mb());
     let mut with_ephemerals = Client::open(server.address);
@@ -131,28 +131,28 @@ fn long_answers_behind_a_write_that_nobody_reads() {
     let memory = MemoryMeter::start();
     let mut prefix = Vec::new();
     prefix.string("/");
-    write_what_is_taken(&mut with_ephemerals.stream, &many(op::GET_EPHEMERALS, &prefix));
+    write_as_much_as_is_read(&mut with_ephemerals.stream, &many(op::GET_EPHEMERALS, &prefix));
     settle();
     assert!(memory.peak_growth_mb() < 300, "{} MB for one client's ephemerals", memory.peak_growth_mb());
     neighbour.content();
 }
 
-/// All of them want the same bytes, which the tree has.
+/// All answers share the same data with the tree.
 #[test]
-fn forty_long_multi_reads_that_nobody_reads() {
+fn forty_unread_long_multi_reads_take_little_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
     owner.create("/large", &vec![7; MB - 1000]);
     let memory = MemoryMeter::start();
-    let deaf = deaf_readers(&server, &multi_read("/large", 60));
+    let deaf = open_unread_multi_reads(&server, &multi_read("/large", 60));
     assert!(memory.peak_growth_mb() < 64, "{} MB", memory.peak_growth_mb());
     drop(deaf);
     neighbour.content();
 }
 
-fn deaf_readers(server: &TestServer, body: &[u8]) -> Vec<Client> {
+fn open_unread_multi_reads(server: &TestServer, body: &[u8]) -> Vec<Client> {
     let deaf = (0..40).map(|_| {
         let mut client = Client::open(server.address);
         client.send(op::MULTI_READ, body);
@@ -163,9 +163,9 @@ fn deaf_readers(server: &TestServer, body: &[u8]) -> Vec<Client> {
     deaf
 }
 
-/// Data that is short is copied: together the answers may take so much, and others wait for their turn.
+/// Short data is copied. Answers that would exceed the common limit wait for their turn.
 #[test]
-fn forty_multi_reads_of_copies_that_nobody_reads() {
+fn forty_unread_multi_reads_of_copies_stay_within_the_limit_of_all_answers() {
     const BOUND: usize = 100 * MB;
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|config| config.large_answers_max_bytes = Some(BOUND as u64));
@@ -174,19 +174,18 @@ fn forty_multi_reads_of_copies_that_nobody_reads() {
     owner.create("/short", &vec![7; 15_000]);
     owner.create("/large", &vec![7; MB - 1000]);
     let memory = MemoryMeter::start();
-    let deaf = deaf_readers(&server, &multi_read("/short", 2000));
-    // One more than fits, and what it is made of.
+    let deaf = open_unread_multi_reads(&server, &multi_read("/short", 2000));
+    // The limit, one answer that exceeds it, and the parts of which that is made.
     assert!(memory.peak_growth_mb() < 100 + 2 * 30 + 64, "{} MB", memory.peak_growth_mb());
-    // Its turn comes when they are gone, or have taken nothing for long while somebody waits.
+    // The turn of this read comes once the others are disconnected because they read nothing while it waits.
     let large = owner.ask(op::GET_DATA, &path_watch("/large", false));
     assert_eq!(large.error, 0);
     drop(deaf);
     neighbour.content();
 }
 
-/// And often enough that the answer would be longer than a frame can be.
 #[test]
-fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
+fn a_multi_read_whose_answer_exceeds_a_frame_does_not_stop_the_server() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let mut client = Client::open(server.address);
@@ -201,7 +200,7 @@ fn an_answer_longer_than_a_frame_can_be_does_not_stop_the_server() {
 }
 
 #[test]
-fn notifications_that_nobody_reads() {
+fn unread_notifications_take_bounded_memory() {
     const DEAF: usize = 2;
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
@@ -223,7 +222,7 @@ fn notifications_that_nobody_reads() {
             assert_eq!(owner.reply().unwrap().error, 0);
         }
     }
-    // 64 MB may wait for each before it is given up, and as much may be on its way out.
+    // 64 MB may wait for each client before it is disconnected, and as much may be in the write under way.
     assert!(memory.peak_growth_mb() < 130 * DEAF as u64 + 100, "{} MB", memory.peak_growth_mb());
     drop(owner);
     assert!(server.connections_fall_to(1), "the connections of the deaf clients stay");
@@ -231,7 +230,7 @@ fn notifications_that_nobody_reads() {
 }
 
 #[test]
-fn counts_and_lengths_that_no_bytes_stand_behind() {
+fn counts_and_lengths_without_bytes_take_little_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -246,7 +245,7 @@ fn counts_and_lengths_that_no_bytes_stand_behind() {
             assert_ne!(client.ask(code, body).error, 0);
         }
     }
-    // A frame's length is believed only as far as its bytes come.
+    // Memory for a frame is taken as its bytes arrive, not for its announced length.
     let promise = [&(MB as u32 - 1).to_be_bytes()[..], &[1; 100]].concat();
     let waiting: Vec<TcpStream> = (0..200)
         .map(|_| {
@@ -261,9 +260,9 @@ fn counts_and_lengths_that_no_bytes_stand_behind() {
     neighbour.content();
 }
 
-/// Requests that wait for the handshake's answer, and then for the disk, are bounded in number and bytes.
+/// Requests that wait for the handshake's answer, and then for the disk, are limited in number and bytes.
 #[test]
-fn large_writes_without_end() {
+fn endless_large_writes_take_bounded_memory() {
     let _alone = gate::alone();
     let server = TestServer::start_unguarded(|_| {});
     let neighbour = Neighbour::of(server.address);
@@ -272,7 +271,7 @@ fn large_writes_without_end() {
     let memory = MemoryMeter::start();
     let write = request(1, op::SET_DATA, &set_data("/large", &vec![1; MB - 1000]));
     for _ in 0..100 {
-        write_what_is_taken(&mut client.stream, &write);
+        write_as_much_as_is_read(&mut client.stream, &write);
     }
     settle();
     assert!(memory.peak_growth_mb() < 128, "{} MB", memory.peak_growth_mb());

@@ -1,4 +1,4 @@
-//! The well-behaved session beside the trouble.
+//! A well-behaved session that runs while a test disturbs the server.
 
 use crate::client::{Client, op, path_watch, set_data};
 use std::{
@@ -17,7 +17,7 @@ pub(crate) struct Neighbour {
     thread: JoinHandle<(u64, Duration)>,
 }
 
-/// Far above what a loaded machine makes of a request, far below what a stalled server does.
+/// Far more than a request takes on a loaded machine, far less than the pause of a stalled server.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 impl Neighbour {
@@ -30,7 +30,7 @@ impl Neighbour {
         let thread = thread::spawn(move || {
             let (mut rounds, mut longest) = (0_u64, Duration::ZERO);
             loop {
-                // Looked at before the round: the last one comes after all the trouble.
+                // Read before the round, so that the last round begins after the test's last action.
                 let last = stopped.load(Ordering::SeqCst);
                 let begun = Instant::now();
                 let number = rounds.to_string();
@@ -49,7 +49,7 @@ impl Neighbour {
         Neighbour { stop, thread }
     }
 
-    /// Ends it. Every request must have been answered, rightly and in time.
+    /// Ends the session. Checks that every request was answered, correctly and in time.
     pub(crate) fn content(self) {
         self.stop.store(true, Ordering::SeqCst);
         let (rounds, longest) = self.thread.join().expect("the neighbour was served");

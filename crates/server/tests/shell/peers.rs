@@ -1,4 +1,4 @@
-//! Members of an ensemble in one runtime: what belongs to one of them ends with it, whatever the others do.
+//! Members of an ensemble in one runtime. All tasks and connections of a member end with it, while the others go on.
 
 use crate::gate;
 use ostler_proto::id::ServerId;
@@ -36,7 +36,7 @@ fn listener() -> (TcpListener, u16) {
     (listener, port)
 }
 
-/// Two members that would wait for each other for minutes.
+/// Two members with timeouts of minutes: they notice each other's end only by the end of the connection.
 async fn pair(dir: &Path) -> Vec<Member> {
     let ports: Vec<_> = (0..2).map(|_| (listener(), listener())).collect();
     let lines: String = (1..)
@@ -65,74 +65,74 @@ async fn pair(dir: &Path) -> Vec<Member> {
     members
 }
 
-async fn until(handle: &ServerHandle, mode: MemberMode) {
+async fn wait_for_mode(handle: &ServerHandle, mode: MemberMode) {
     let reached = handle.until(move |server: &Server| server.mode() == Some(mode));
     timeout(PATIENCE, reached).await.expect("in time").unwrap();
 }
 
 #[test]
-fn a_member_that_stops_is_gone_for_the_others_at_once() {
+fn a_leader_notices_at_once_that_its_follower_has_stopped() {
     let _beside = gate::beside_others();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     for abandoned in [false, true] {
-        runtime.block_on(one_of_two_ends(abandoned));
+        runtime.block_on(end_the_follower_of_two(abandoned));
     }
 }
 
-/// Who only takes connections, as a machine does for a program that stands still, cannot be reached.
+/// The machine of a suspended program accepts connections, but nothing is answered.
 #[test]
-fn a_server_that_is_greeted_and_does_not_call_back_is_missed() {
+fn a_server_that_does_not_connect_back_after_a_greeting_counts_as_lost() {
     let _beside = gate::beside_others();
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let (mute, mute_port) = listener();
-        let (server, _) = beside_one_at(mute_port, dir.path()).await;
+        let (server, _) = start_with_other_at(mute_port, dir.path()).await;
         let handle = server.handle();
-        let is_missed = handle.until(|server: &Server| {
+        let is_lost = handle.until(|server: &Server| {
             let lost = ElectionEvent::Lost { peer: ServerId(2) };
             let report = server.elections().expect("a member");
             report.searches.iter().any(|search| search.votes.entries.iter().any(|entry| entry.event == lost))
         });
-        timeout(PATIENCE, is_missed).await.expect("in time").unwrap();
+        timeout(PATIENCE, is_lost).await.expect("in time").unwrap();
         server.run_until(async {}).await.unwrap();
         drop(mute);
     });
 }
 
-/// Who does not say who it is takes a descriptor and memory from those who are of the ensemble.
+/// Each unidentified peer uses a file descriptor and memory that the ensemble's servers need.
 #[test]
-fn strangers_at_the_quorum_port_are_few_and_say_little() {
+fn unidentified_peers_at_the_quorum_port_are_limited_in_number_and_bytes() {
     let _beside = gate::beside_others();
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let (mute, mute_port) = listener();
-        let (server, port) = beside_one_at(mute_port, dir.path()).await;
+        let (server, port) = start_with_other_at(mute_port, dir.path()).await;
         let call = || TcpStream::connect((Ipv4Addr::LOCALHOST, port));
-        let is_sent_away = async |mut stranger: TcpStream| {
-            timeout(PATIENCE, stranger.read(&mut [0])).await.expect("in time").unwrap_or(0) == 0
+        let is_disconnected = async |mut peer: TcpStream| {
+            timeout(PATIENCE, peer.read(&mut [0])).await.expect("in time").unwrap_or(0) == 0
         };
         let mut talker = call().await.unwrap();
-        // FOLLOWERINFO, of an epoch, with more data than anybody has to say about itself.
+        // The head of a FOLLOWERINFO packet with more data than the identity of a learner has.
         let begin = [&11_i32.to_be_bytes()[..], &0_i64.to_be_bytes(), &5_000_i32.to_be_bytes()].concat();
         talker.write_all(&begin).await.unwrap();
-        assert!(is_sent_away(talker).await);
+        assert!(is_disconnected(talker).await);
         let mut silent = Vec::new();
         for _ in 0..64 {
             silent.push(call().await.unwrap());
         }
-        // The oldest makes room.
+        // The oldest connection is closed to make room.
         let stays = call().await.unwrap();
-        assert!(is_sent_away(silent.remove(0)).await);
+        assert!(is_disconnected(silent.remove(0)).await);
         assert_eq!(stays.try_read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
         server.run_until(async {}).await.unwrap();
         drop(mute);
     });
 }
 
-/// A server beside one whose election port is given, and its quorum port.
-async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
+/// Starts server 1 of two. The election port of server 2 is given. Returns the quorum port, too.
+async fn start_with_other_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     let ((quorum, quorum_port), (election, election_port)) = (listener(), listener());
     let (_, unused) = listener();
     let file = dir.join("1.cfg");
@@ -148,7 +148,7 @@ async fn beside_one_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     (RunningServer::start_with(&config, overrides).await.unwrap(), quorum_port)
 }
 
-async fn one_of_two_ends(abandoned: bool) {
+async fn end_the_follower_of_two(abandoned: bool) {
     let dir = tempfile::tempdir().unwrap();
     let mut members = pair(dir.path()).await;
     let leads = |member: &Member| member.handle.inspect(|s| s.mode() == Some(MemberMode::Leader));
@@ -163,7 +163,7 @@ async fn one_of_two_ends(abandoned: bool) {
         false => follower.stop.send(()).unwrap(),
     }
     follower.ended.await.unwrap();
-    until(&leader.handle, MemberMode::Looking).await;
+    wait_for_mode(&leader.handle, MemberMode::Looking).await;
     leader.stop.send(()).unwrap();
     leader.ended.await.unwrap();
     assert!(leader.handle.until(|_| true).await.is_err(), "nothing comes after the end");
@@ -176,7 +176,7 @@ fn conf_of_a_member_shows_its_ensemble() {
     runtime.block_on(async {
         let dir = tempfile::tempdir().unwrap();
         let members = pair(dir.path()).await;
-        until(&members[0].handle, MemberMode::Follower).await;
+        wait_for_mode(&members[0].handle, MemberMode::Follower).await;
         let mut stream = TcpStream::connect(members[0].address).await.unwrap();
         stream.write_all(b"conf").await.unwrap();
         let mut text = String::new();

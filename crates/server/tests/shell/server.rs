@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Panics in threads of servers: a runtime swallows them, a release build would have died.
+/// Panics in threads of servers. A runtime hides them here; a release build would abort.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static HOOK: Once = Once::new();
 const SERVER_THREADS: [&str; 3] = ["server", "disk", "snapshot"];
@@ -27,7 +27,7 @@ pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
     pub(crate) znodes: usize,
     handle: ServerHandle,
-    // Taken by `stop`.
+    // `None` after `stop`.
     runtime: Option<Runtime>,
     running: Option<Running>,
     dir: Option<TempDir>,
@@ -39,7 +39,7 @@ struct Running {
     ended: JoinHandle<Result<(), ServerError>>,
 }
 
-/// A configuration as the tests want it: a free port, small files, no limit per address.
+/// A configuration for tests: a free port, small files, no limit per address.
 pub(crate) fn config(dir: &Path) -> ServerConfig {
     let mut config = ServerConfig::embedded(dir);
     config.client_address = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -70,7 +70,7 @@ impl TestServer {
         server
     }
 
-    /// On a folder that stays.
+    /// Starts a server in the folders of the configuration, which stay after its end.
     pub(crate) fn start_in(config: &ServerConfig) -> Result<TestServer, ServerError> {
         HOOK.call_once(note_panics);
         let runtime =
@@ -85,7 +85,7 @@ impl TestServer {
         Ok(TestServer { address, znodes, handle, runtime: Some(runtime), running, dir: None, _beside: None })
     }
 
-    /// Stops it in order.
+    /// Stops the server in order.
     pub(crate) fn stop(mut self) -> Result<(), ServerError> {
         let Running { stop, ended } = self.running.take().unwrap();
         let _ = stop.send(());
@@ -94,13 +94,13 @@ impl TestServer {
         result
     }
 
-    /// Waits until it stops by itself.
+    /// Waits until the server stops by itself.
     pub(crate) fn ended_by_itself(mut self) -> Result<(), ServerError> {
         let Running { stop: _keep, ended } = self.running.take().unwrap();
         self.runtime.as_ref().unwrap().block_on(ended).unwrap()
     }
 
-    /// Tells it to stop, and says whether it does so in time. Its runtime goes on.
+    /// Asks the server to stop. Returns true if it does so in time. Its runtime goes on.
     pub(crate) fn stops_within(&mut self, patience: Duration) -> bool {
         let Running { stop, ended } = self.running.take().unwrap();
         let _ = stop.send(());
@@ -108,14 +108,14 @@ impl TestServer {
         self.runtime.as_ref().unwrap().block_on(ended)
     }
 
-    /// Waits until it leads its ensemble.
-    pub(crate) fn until_it_leads(&self) {
+    /// Waits until the server leads its ensemble.
+    pub(crate) fn wait_until_it_leads(&self) {
         let leads = self.handle.until(|server| server.mode() == Some(MemberMode::Leader));
         let leads = async { timeout(Duration::from_secs(15), leads).await };
         self.runtime.as_ref().unwrap().block_on(leads).unwrap().unwrap();
     }
 
-    /// Whether the server has at most this number of connections within some seconds.
+    /// Returns true if the server has at most `expected` connections within 15 seconds.
     pub(crate) fn connections_fall_to(&self, expected: usize) -> bool {
         let fallen = self.handle.until(move |server| server.summary().connections <= expected);
         let fallen = async { timeout(Duration::from_secs(15), fallen).await.is_ok() };

@@ -1,4 +1,4 @@
-//! Clients that take their time, to write, to read or to say anything at all.
+//! Clients that write slowly, read slowly, or send nothing.
 
 use crate::{
     client::{
@@ -17,7 +17,7 @@ use std::{
 };
 
 #[test]
-fn a_byte_at_a_time_is_fast_enough() {
+fn requests_sent_byte_by_byte_are_answered() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     let mut stream = socket(server.address);
@@ -37,13 +37,13 @@ fn a_byte_at_a_time_is_fast_enough() {
 }
 
 #[test]
-fn without_a_handshake_a_connection_ends_after_its_time() {
+fn a_connection_without_a_handshake_is_closed_after_the_configured_time() {
     let server = TestServer::start_with(|config| config.sessionless_cnxn_timeout_ms = 700);
     let neighbour = Neighbour::of(server.address);
     let mut session = Client::open(server.address);
     let begun = Instant::now();
     let mut silent = socket(server.address);
-    // A sign of life is no handshake.
+    // Bytes of an incomplete handshake do not extend the time.
     let mut dribbling = socket(server.address);
     let first = handshake(30_000, SessionId::NONE, &[0; 16]);
     for byte in &first[..20] {
@@ -53,7 +53,7 @@ fn without_a_handshake_a_connection_ends_after_its_time() {
     assert!(ends_within(&mut silent, Duration::from_secs(10)));
     assert!(begun.elapsed() >= Duration::from_millis(600), "closed after {:?} already", begun.elapsed());
     assert!(ends_within(&mut dribbling, Duration::from_secs(10)));
-    // With a session the time does not count any more.
+    // The limit does not apply to a connection with a session.
     assert!(session.exists("/"));
     neighbour.content();
 }
@@ -73,9 +73,9 @@ fn a_silent_session_expires_and_its_connection_ends() {
     neighbour.content();
 }
 
-/// Its socket is full of answers, so the server cannot tell it goodbye; it must let go of it all the same.
+/// The socket is full of answers, so nothing more can be sent before the connection is closed.
 #[test]
-fn a_session_that_expires_while_its_client_does_not_read_is_let_go() {
+fn the_connection_of_an_expired_session_is_closed_although_its_client_does_not_read() {
     let server = TestServer::start_with(|config| {
         (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
     });
@@ -92,7 +92,7 @@ fn a_session_that_expires_while_its_client_does_not_read_is_let_go() {
 
 const EPHEMERAL: i32 = 1;
 
-/// Takes a little at a time, for as long as given, and does `meanwhile` before each.
+/// Reads a little at a time for the time `lasts`, and calls `meanwhile` before each read.
 fn read_slowly(client: &mut Client, lasts: Duration, mut meanwhile: impl FnMut(&mut Client)) {
     SockRef::from(&client.stream).set_recv_buffer_size(128 << 10).unwrap();
     let begun = Instant::now();
@@ -106,7 +106,7 @@ fn read_slowly(client: &mut Client, lasts: Duration, mut meanwhile: impl FnMut(&
 }
 
 #[test]
-fn who_reads_slowly_and_pings_keeps_its_session() {
+fn a_slow_reader_that_pings_keeps_its_session() {
     let server = TestServer::start_with(|config| {
         (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
     });
@@ -123,13 +123,14 @@ fn who_reads_slowly_and_pings_keeps_its_session() {
             slow.send(op::PING, &[]);
         }
     });
-    assert!(owner.exists("/ephemeral"), "its session lives");
+    assert!(owner.exists("/ephemeral"), "the session of the slow reader lives");
     neighbour.content();
 }
 
-/// The client has sent many requests ahead, so its pings are not read yet. Taking answers is a sign of life too.
+/// The client has sent many requests ahead, so the server does not read its pings. Reading answers keeps the session alive,
+/// too.
 #[test]
-fn who_reads_slowly_and_has_asked_for_much_ahead_keeps_its_session() {
+fn a_slow_reader_with_many_requests_ahead_keeps_its_session() {
     let server = TestServer::start_with(|config| {
         (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
     });
@@ -141,13 +142,13 @@ fn who_reads_slowly_and_has_asked_for_much_ahead_keeps_its_session() {
     slow.send(op::MULTI_READ, &multi_read("/large", 60));
     slow.send(op::SET_DATA, &set_data("/large", &vec![2; 1 << 19]));
     read_slowly(&mut slow, Duration::from_secs(6), |_| {});
-    assert!(owner.exists("/ephemeral"), "its session lives");
+    assert!(owner.exists("/ephemeral"), "the session of the slow reader lives");
     neighbour.content();
 }
 
-/// Its end is seen while its answers wait; what it asked for before is done all the same.
+/// The server sees the end of the client's stream while answers still wait.
 #[test]
-fn what_came_before_the_end_is_done_however_slowly_it_reads() {
+fn requests_before_the_end_of_the_stream_are_done_although_the_client_reads_slowly() {
     let server = TestServer::start();
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
@@ -162,7 +163,7 @@ fn what_came_before_the_end_is_done_however_slowly_it_reads() {
     slow.stream.shutdown(std::net::Shutdown::Write).unwrap();
     thread::sleep(Duration::from_millis(300));
     while read_frame(&mut slow.stream).is_some() {}
-    // Once a later write is done, so is that one.
+    // Writes are done in order: once this one is done, so is the earlier one.
     owner.create("/later", b"");
     assert!(owner.exists("/last"));
     neighbour.content();

@@ -1,4 +1,4 @@
-//! A server that cannot start says what, where and what to do, and leaves everything as it was.
+//! A server that cannot start names the reason, the file or address, and the remedy, and changes no file.
 
 use crate::{
     client::Client,
@@ -13,7 +13,7 @@ use std::{fs, net::TcpListener, path::Path};
 fn refused(config: &ServerConfig) -> ServerError {
     match TestServer::start_in(config) {
         Err(error) => error,
-        Ok(_) => panic!("it started"),
+        Ok(_) => panic!("the server started"),
     }
 }
 
@@ -30,13 +30,13 @@ fn a_port_in_use_is_named_and_no_file_is_touched() {
     config.client_address = holder.local_addr().unwrap();
     let error = refused(&config);
     assert!(matches!(error, ServerError::Listen { .. }), "{error:?}");
-    let said = error.to_string();
-    assert!(said.contains(&config.client_address.to_string()) && said.contains("in use"), "{said}");
+    let message = error.to_string();
+    assert!(message.contains(&config.client_address.to_string()) && message.contains("in use"), "{message}");
     assert!(is_empty(dir.path()));
 }
 
 #[test]
-fn a_port_of_another_server_is_in_use_too() {
+fn a_port_that_another_server_holds_is_refused() {
     let first = TestServer::start();
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
@@ -46,14 +46,14 @@ fn a_port_of_another_server_is_in_use_too() {
 }
 
 #[test]
-fn an_address_that_is_not_ours_is_named() {
+fn an_address_of_another_machine_is_named() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    // Reserved for documentation.
+    // An address that is reserved for documentation.
     config.client_address = "192.0.2.1:0".parse().unwrap();
-    let said = refused(&config).to_string();
-    assert!(said.contains("192.0.2.1:0") && said.contains("clientPortAddress"), "{said}");
+    let message = refused(&config).to_string();
+    assert!(message.contains("192.0.2.1:0") && message.contains("clientPortAddress"), "{message}");
 }
 
 #[test]
@@ -63,14 +63,14 @@ fn a_folder_that_cannot_be_made_is_named() {
     let file = dir.path().join("file");
     fs::write(&file, "in the way").unwrap();
     let below = file.join("data");
-    let said = refused(&config(&below)).to_string();
-    assert!(said.contains(below.to_str().unwrap()), "{said}");
+    let message = refused(&config(&below)).to_string();
+    assert!(message.contains(below.to_str().unwrap()), "{message}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "in the way");
 
     let mut config = config(&dir.path().join("missing"));
     config.datadir_autocreate = false;
-    let said = refused(&config).to_string();
-    assert!(said.contains("missing") && said.contains("datadir.autocreate"), "{said}");
+    let message = refused(&config).to_string();
+    assert!(message.contains("missing") && message.contains("datadir.autocreate"), "{message}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_folder_that_another_server_holds_is_named() {
 }
 
 #[test]
-fn logs_and_snapshots_held_apart_are_held_apart_by_the_lock_too() {
+fn two_servers_with_one_log_folder_are_refused_although_their_data_folders_differ() {
     let _beside = gate::beside_others();
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mut first = config(dirs[0].path());
@@ -98,8 +98,8 @@ fn logs_and_snapshots_held_apart_are_held_apart_by_the_lock_too() {
     let mut second = config(dirs[2].path());
     second.data_log_dir = dirs[1].path().to_path_buf();
     let held = TestServer::start_in(&first).unwrap();
-    let said = refused(&second).to_string();
-    assert!(said.contains(dirs[1].path().to_str().unwrap()), "{said}");
+    let message = refused(&second).to_string();
+    assert!(message.contains(dirs[1].path().to_str().unwrap()), "{message}");
     held.stop().unwrap();
 }
 
@@ -122,8 +122,8 @@ fn logs_without_their_snapshot_are_refused_and_kept() {
     let snapshot = names().into_iter().find(|name| name.starts_with("snapshot.")).unwrap();
     fs::rename(files.join(&snapshot), dir.path().join("aside")).unwrap();
     let before = names();
-    let said = refused(&config(dir.path())).to_string();
-    assert!(said.contains("snapshot") && said.contains(files.to_str().unwrap()), "{said}");
+    let message = refused(&config(dir.path())).to_string();
+    assert!(message.contains("snapshot") && message.contains(files.to_str().unwrap()), "{message}");
     assert_eq!(names(), before);
 
     fs::rename(dir.path().join("aside"), files.join(&snapshot)).unwrap();
@@ -133,7 +133,7 @@ fn logs_without_their_snapshot_are_refused_and_kept() {
 }
 
 #[test]
-fn a_damaged_log_is_refused_with_file_and_place() {
+fn a_damaged_log_is_refused_with_the_file_and_the_byte() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let server = TestServer::start_in(&config(dir.path())).unwrap();
@@ -149,8 +149,8 @@ fn a_damaged_log_is_refused_with_file_and_place() {
     let mut bad = good.clone();
     bad[1000] ^= 1;
     fs::write(&log, &bad).unwrap();
-    let said = refused(&config(dir.path())).to_string();
-    assert!(said.contains(log.to_str().unwrap()) && said.contains("damaged at byte"), "{said}");
+    let message = refused(&config(dir.path())).to_string();
+    assert!(message.contains(log.to_str().unwrap()) && message.contains("damaged at byte"), "{message}");
     assert!(fs::read(&log).unwrap() == bad, "the file is as it was");
 
     fs::write(&log, &good).unwrap();

@@ -1,4 +1,4 @@
-//! The orderly end.
+//! The orderly end of a server.
 
 use crate::{
     client::{Client, create, ends_within, op, path_watch, request, set_data},
@@ -19,7 +19,7 @@ use std::{
 };
 
 #[test]
-fn what_was_written_is_there_after_a_restart() {
+fn writes_are_there_after_a_restart() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     for round in 0..4 {
@@ -38,24 +38,23 @@ fn what_was_written_is_there_after_a_restart() {
     }
 }
 
-/// A stopped server answers nobody: what it would read from its tree is old as soon as another one has the
-/// folder.
+/// A stopped server must not answer: its tree is old as soon as another server has the folder.
 #[test]
-fn a_stopped_server_has_let_its_clients_go() {
+fn a_stopped_server_has_closed_its_clients_connections() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let mut server = TestServer::start_in(&config(dir.path())).unwrap();
     let mut client = Client::open(server.address);
-    assert!(server.stops_within(Duration::from_secs(10)), "it does not stop");
-    // The runtime still runs: whatever tasks the server left go on.
+    assert!(server.stops_within(Duration::from_secs(10)), "the server does not stop");
+    // The runtime still runs, so tasks that the server has left would go on.
     let _ = client.stream.write_all(&request(1, op::EXISTS, &path_watch("/", false)));
     let mut first = [0; 1];
     client.stream.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
-    assert!(!matches!(client.stream.read(&mut first), Ok(1)), "it still answers");
+    assert!(!matches!(client.stream.read(&mut first), Ok(1)), "the server still answers");
     assert!(ends_within(&mut client.stream, Duration::from_secs(5)), "the connection is still open");
 }
 
-/// Whoever embeds servers starts and stops many of them.
+/// A program that embeds servers may start and stop many of them.
 #[test]
 fn a_stopped_server_leaves_no_thread_behind() {
     let _alone = gate::alone();
@@ -90,7 +89,7 @@ fn the_port_is_free_after_the_end() {
 
 /// Clients that never pause keep something in the disk's queue all the time.
 #[test]
-fn it_ends_while_clients_go_on_writing() {
+fn a_server_stops_while_clients_keep_writing() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let mut server = TestServer::start_in(&config(dir.path())).unwrap();
@@ -104,10 +103,10 @@ fn it_ends_while_clients_go_on_writing() {
     for writer in writers {
         writer.join().unwrap();
     }
-    assert!(in_time, "it does not stop as long as clients write");
+    assert!(in_time, "the server does not stop as long as clients write");
 }
 
-/// Writes without waiting, and reads what comes back beside.
+/// Writes without waiting for answers, which another thread reads.
 fn busy_writer(server: SocketAddr, stop: Arc<AtomicBool>) -> thread::JoinHandle<()> {
     let client = Client::open(server);
     let mut reader: TcpStream = client.stream.try_clone().unwrap();
@@ -137,7 +136,7 @@ fn busy_writer(server: SocketAddr, stop: Arc<AtomicBool>) -> thread::JoinHandle<
     })
 }
 
-/// Writes that were not answered may be there or not, but those before them are, and in order.
+/// Writes without an answer may be missing, but only the last ones.
 #[test]
 fn a_stop_amid_writes_loses_nothing_that_was_answered() {
     let _beside = gate::beside_others();
@@ -157,13 +156,16 @@ fn a_stop_amid_writes_loses_nothing_that_was_answered() {
     let mut observer = Client::open(server.address);
     let there = (0..500).take_while(|at| observer.exists(&format!("/znode-{at}"))).count();
     assert!(there >= answered, "{there} of {answered}");
-    assert!((there..500).all(|at| !observer.exists(&format!("/znode-{at}"))), "a hole in the order");
+    assert!(
+        (there..500).all(|at| !observer.exists(&format!("/znode-{at}"))),
+        "a write is missing before a later one"
+    );
     server.stop().unwrap();
 }
 
-/// To give its space back takes seconds for each hundred megabytes.
+/// A stop does not delete the unfinished file: that takes seconds for each hundred megabytes.
 #[test]
-fn a_snapshot_under_way_is_left_to_the_next_start() {
+fn an_unfinished_snapshot_is_cleaned_up_at_the_next_start() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let mut small = config(dir.path());
@@ -176,7 +178,7 @@ fn a_snapshot_under_way_is_left_to_the_next_start() {
         all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     };
     let is_unfinished = |name: &String| name.starts_with("unfinished.");
-    // Its pace lets it take a tenth of a second at least.
+    // A snapshot is written at a limited pace, so it takes at least a tenth of a second.
     let mut at = 0;
     while !names().iter().any(is_unfinished) {
         client.create(&format!("/znode-{at}"), &data);

@@ -1,4 +1,4 @@
-//! What a message says that an operator can do helps: the server starts then, and the next time as well.
+//! A server that refuses its files starts after the remedy that its message names, and at the next start as well.
 
 use crate::{
     client::Client,
@@ -12,32 +12,32 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A folder with some data, where a server has run twice, and its configuration.
-struct Aged {
+/// A data folder in which a server has run twice, and its configuration.
+struct UsedFolder {
     dir: tempfile::TempDir,
     config: ServerConfig,
 }
 
-impl Aged {
-    fn new() -> Aged {
+impl UsedFolder {
+    fn new() -> UsedFolder {
         let dir = tempfile::tempdir().unwrap();
         let config = config(&dir.path().join("data"));
-        let aged = Aged { dir, config };
+        let used = UsedFolder { dir, config };
         for round in 0..2 {
-            let server = TestServer::start_in(&aged.config).unwrap();
+            let server = TestServer::start_in(&used.config).unwrap();
             let mut client = Client::open(server.address);
             (0..40).for_each(|at| client.create(&format!("/znode-{round}-{at}"), b"some data"));
             drop(client);
             server.stop().unwrap();
         }
-        aged
+        used
     }
 
     fn files(&self) -> PathBuf {
         self.config.data_dir.join("version-2")
     }
 
-    /// Files whose names begin so, by the number at the end.
+    /// The files whose names begin with `prefix`, ordered by the zxid at the end.
     fn named(&self, prefix: &str) -> Vec<PathBuf> {
         let mut found: Vec<(u64, PathBuf)> = Vec::new();
         for entry in fs::read_dir(self.files()).unwrap() {
@@ -55,20 +55,20 @@ impl Aged {
         fs::rename(path, self.dir.path().join(path.file_name().unwrap())).unwrap();
     }
 
-    /// It does not start, and says all of this.
+    /// Checks that a server does not start, and that its message has all of `words`.
     #[track_caller]
-    fn is_refused(&self, words: &[&str]) -> String {
-        let Err(error) = TestServer::start_in(&self.config) else { panic!("it started") };
-        let said = error.to_string();
+    fn check_refused(&self, words: &[&str]) -> String {
+        let Err(error) = TestServer::start_in(&self.config) else { panic!("the server started") };
+        let message = error.to_string();
         for word in words {
-            assert!(said.contains(word), "{said}");
+            assert!(message.contains(word), "{message}");
         }
-        said
+        message
     }
 
-    /// It starts, can be written to, and starts again with what it had.
+    /// Checks that a server starts twice, has the znodes `there` and none of `gone`, and keeps a new write.
     #[track_caller]
-    fn starts_twice_with(&self, there: &[&str], gone: &[&str]) {
+    fn check_starts_twice(&self, there: &[&str], gone: &[&str]) {
         for round in 0..2 {
             let server = TestServer::start_in(&self.config).unwrap_or_else(|error| panic!("{error}"));
             let mut client = Client::open(server.address);
@@ -87,251 +87,253 @@ impl Aged {
 }
 
 #[test]
-fn logs_that_are_trusted_once_need_not_be_trusted_again() {
+fn after_one_start_with_trust_empty_the_next_starts_without() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    aged.named("snapshot.").iter().for_each(|path| aged.move_away(path));
-    aged.is_refused(&["start once with snapshot.trust.empty=true", "Put a snapshot back"]);
-    aged.config.snapshot_trust_empty = true;
-    let server = TestServer::start_in(&aged.config).unwrap_or_else(|error| panic!("{error}"));
+    let mut used = UsedFolder::new();
+    used.named("snapshot.").iter().for_each(|path| used.move_away(path));
+    used.check_refused(&["start once with snapshot.trust.empty=true", "Put a snapshot back"]);
+    used.config.snapshot_trust_empty = true;
+    let server = TestServer::start_in(&used.config).unwrap_or_else(|error| panic!("{error}"));
     server.stop().unwrap();
-    aged.config.snapshot_trust_empty = false;
-    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+    used.config.snapshot_trust_empty = false;
+    used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
 #[test]
-fn a_damaged_log_is_cut_where_the_message_says() {
+fn a_server_starts_once_a_damaged_log_is_cut_at_the_named_byte() {
     let _beside = gate::beside_others();
-    let aged = Aged::new();
-    let logs = aged.named("log.");
+    let used = UsedFolder::new();
+    let logs = used.named("log.");
     let mut bytes = fs::read(&logs[0]).unwrap();
     bytes[1500] ^= 1;
     fs::write(&logs[0], bytes).unwrap();
-    let said = aged.is_refused(&["run `truncate -s ", "move all later log files away"]);
-    let command = said.split("run `truncate -s ").nth(1).unwrap().split('`').next().unwrap();
+    let message = used.check_refused(&["run `truncate -s ", "move all later log files away"]);
+    let command = message.split("run `truncate -s ").nth(1).unwrap().split('`').next().unwrap();
     let (size, file) = command.split_once(' ').unwrap();
     assert_eq!(Path::new(file), logs[0]);
     File::options().write(true).open(file).unwrap().set_len(size.parse().unwrap()).unwrap();
-    logs[1..].iter().for_each(|path| aged.move_away(path));
-    aged.starts_twice_with(&["/znode-0-0"], &["/znode-0-39", "/znode-1-0"]);
+    logs[1..].iter().for_each(|path| used.move_away(path));
+    used.check_starts_twice(&["/znode-0-0"], &["/znode-0-39", "/znode-1-0"]);
 }
 
 #[test]
-fn a_log_without_its_head_is_moved_away_with_those_after_it() {
+fn a_server_starts_once_a_log_without_header_and_all_later_logs_are_moved_away() {
     let _beside = gate::beside_others();
-    let aged = Aged::new();
-    let logs = aged.named("log.");
+    let used = UsedFolder::new();
+    let logs = used.named("log.");
     let mut bytes = fs::read(&logs[1]).unwrap();
     bytes[0] ^= 1;
     fs::write(&logs[1], bytes).unwrap();
-    aged.is_refused(&[&format!("move {} and all later log files away", logs[1].display())]);
-    logs[1..].iter().for_each(|path| aged.move_away(path));
-    aged.starts_twice_with(&["/znode-0-39"], &["/znode-1-0"]);
+    used.check_refused(&[&format!("move {} and all later log files away", logs[1].display())]);
+    logs[1..].iter().for_each(|path| used.move_away(path));
+    used.check_starts_twice(&["/znode-0-39"], &["/znode-1-0"]);
 }
 
 #[test]
-fn a_damaged_snapshot_is_moved_away() {
+fn a_server_starts_once_a_damaged_snapshot_is_moved_away() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    aged.config.snap_count = 10;
-    let server = TestServer::start_in(&aged.config).unwrap();
+    let mut used = UsedFolder::new();
+    used.config.snap_count = 10;
+    let server = TestServer::start_in(&used.config).unwrap();
     let mut client = Client::open(server.address);
     (0..40).for_each(|at| client.create(&format!("/later-{at}"), b""));
     drop(client);
     server.stop().unwrap();
-    aged.config.snap_count = 100_000;
-    let snapshots = aged.named("snapshot.");
+    used.config.snap_count = 100_000;
+    let snapshots = used.named("snapshot.");
     let newest = snapshots.last().unwrap();
     let size = fs::metadata(newest).unwrap().len();
     let mut bytes = fs::read(newest).unwrap();
     bytes[size as usize / 2] ^= 1;
     fs::write(newest, bytes).unwrap();
     let first_needed = u64::from_str_radix(newest.extension().unwrap().to_str().unwrap(), 16).unwrap();
-    for log in aged.named("log.") {
+    for log in used.named("log.") {
         let first = u64::from_str_radix(log.extension().unwrap().to_str().unwrap(), 16).unwrap();
         if first > 1 && first < first_needed + 2 {
-            aged.move_away(&log);
+            used.move_away(&log);
         }
     }
-    aged.is_refused(&["to accept the loss, move the snapshot away"]);
-    aged.named("snapshot.").last().map(|path| aged.move_away(path)).unwrap();
-    // Logs may be left that go on behind a gap: the message about them names its own way.
-    if let Err(error) = TestServer::start_in(&aged.config).map(|server| server.stop().unwrap()) {
-        let said = error.to_string();
-        assert!(said.contains("move ") && said.contains("log"), "{said}");
-        aged.named("log.").iter().skip(1).for_each(|path| aged.move_away(path));
+    used.check_refused(&["to accept the loss, move the snapshot away"]);
+    used.named("snapshot.").last().map(|path| used.move_away(path)).unwrap();
+    // Logs after a gap may be left: the message about them names its own remedy.
+    if let Err(error) = TestServer::start_in(&used.config).map(|server| server.stop().unwrap()) {
+        let message = error.to_string();
+        assert!(message.contains("move ") && message.contains("log"), "{message}");
+        used.named("log.").iter().skip(1).for_each(|path| used.move_away(path));
     }
-    aged.starts_twice_with(&["/znode-0-0"], &[]);
+    used.check_starts_twice(&["/znode-0-0"], &[]);
 }
 
 #[test]
-fn snapshots_that_cannot_be_read_and_no_logs_give_way_to_an_empty_tree() {
+fn a_server_starts_empty_once_unreadable_snapshots_are_moved_away() {
     let _beside = gate::beside_others();
     for empties_folders in [false, true] {
-        let aged = Aged::new();
-        let server = TestServer::start_in(&ServerConfig { snap_count: 5, ..aged.config.clone() }).unwrap();
+        let used = UsedFolder::new();
+        let server = TestServer::start_in(&ServerConfig { snap_count: 5, ..used.config.clone() }).unwrap();
         let mut client = Client::open(server.address);
         (0..20).for_each(|at| client.create(&format!("/later-{at}"), b""));
         drop(client);
         server.stop().unwrap();
-        aged.named("log.").iter().for_each(|path| aged.move_away(path));
-        for path in aged.named("snapshot.") {
+        used.named("log.").iter().for_each(|path| used.move_away(path));
+        for path in used.named("snapshot.") {
             let mut bytes = fs::read(&path).unwrap();
             let middle = bytes.len() / 2;
             bytes[middle] ^= 1;
             fs::write(&path, bytes).unwrap();
         }
-        aged.is_refused(&[
+        used.check_refused(&[
             "move the snapshots away to start with an empty tree",
             "empty this server's data folders",
         ]);
         if empties_folders {
-            fs::remove_dir_all(&aged.config.data_dir).unwrap();
+            fs::remove_dir_all(&used.config.data_dir).unwrap();
         } else {
-            aged.named("snapshot.").iter().for_each(|path| aged.move_away(path));
+            used.named("snapshot.").iter().for_each(|path| used.move_away(path));
         }
-        aged.starts_twice_with(&["/zookeeper"], &["/znode-0-0"]);
+        used.check_starts_twice(&["/zookeeper"], &["/znode-0-0"]);
     }
 }
 
 #[test]
-fn a_file_called_initialize_says_that_nothing_is_right() {
+fn a_server_starts_empty_once_there_is_a_file_named_initialize() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    aged.config.db_autocreate = false;
-    aged.config.data_dir = aged.dir.path().join("another");
-    aged.config.data_log_dir = aged.dir.path().join("another-log");
-    aged.is_refused(&["create an empty file named `initialize` in dataLogDir"]);
-    File::create(aged.config.data_log_dir.join("initialize")).unwrap();
-    aged.starts_twice_with(&["/zookeeper"], &[]);
-    assert!(!aged.config.data_log_dir.join("initialize").exists());
+    let mut used = UsedFolder::new();
+    used.config.db_autocreate = false;
+    used.config.data_dir = used.dir.path().join("another");
+    used.config.data_log_dir = used.dir.path().join("another-log");
+    used.check_refused(&["create an empty file named `initialize` in dataLogDir"]);
+    File::create(used.config.data_log_dir.join("initialize")).unwrap();
+    used.check_starts_twice(&["/zookeeper"], &[]);
+    assert!(!used.config.data_log_dir.join("initialize").exists());
 }
 
 #[test]
-fn a_file_in_the_other_folder_is_moved_there() {
+fn a_server_starts_once_its_logs_are_moved_to_the_log_folder() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    aged.config.data_log_dir = aged.dir.path().join("logs");
-    aged.is_refused(&["move the file to the other folder"]);
-    for log in aged.named("log.") {
-        fs::rename(&log, aged.config.data_log_dir.join("version-2").join(log.file_name().unwrap())).unwrap();
+    let mut used = UsedFolder::new();
+    used.config.data_log_dir = used.dir.path().join("logs");
+    used.check_refused(&["move the file to the other folder"]);
+    for log in used.named("log.") {
+        fs::rename(&log, used.config.data_log_dir.join("version-2").join(log.file_name().unwrap())).unwrap();
     }
-    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+    used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
 #[test]
-fn a_folder_that_may_not_be_made_is_made_by_hand() {
+fn a_server_starts_once_its_folder_is_made_by_hand() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    aged.config.datadir_autocreate = false;
-    aged.config.data_dir = aged.dir.path().join("by-hand");
-    aged.config.data_log_dir = aged.config.data_dir.clone();
-    let said = aged.is_refused(&["Create it"]);
-    let folder = said.split(" does not exist").next().unwrap();
+    let mut used = UsedFolder::new();
+    used.config.datadir_autocreate = false;
+    used.config.data_dir = used.dir.path().join("by-hand");
+    used.config.data_log_dir = used.config.data_dir.clone();
+    let message = used.check_refused(&["Create it"]);
+    let folder = message.split(" does not exist").next().unwrap();
     fs::create_dir_all(folder).unwrap();
-    aged.starts_twice_with(&["/zookeeper"], &[]);
+    used.check_starts_twice(&["/zookeeper"], &[]);
 }
 
 #[test]
-fn a_link_in_the_place_of_the_log_gives_way_to_the_file() {
+fn a_server_starts_once_a_symbolic_link_is_replaced_by_the_log_itself() {
     let _beside = gate::beside_others();
-    let aged = Aged::new();
-    let log = aged.named("log.").pop().unwrap();
-    let elsewhere = aged.dir.path().join("elsewhere");
+    let used = UsedFolder::new();
+    let log = used.named("log.").pop().unwrap();
+    let elsewhere = used.dir.path().join("elsewhere");
     fs::rename(&log, &elsewhere).unwrap();
     std::os::unix::fs::symlink(&elsewhere, &log).unwrap();
-    aged.is_refused(&[log.to_str().unwrap(), "put the file itself there"]);
+    used.check_refused(&[log.to_str().unwrap(), "put the file itself there"]);
     fs::rename(&elsewhere, &log).unwrap();
-    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+    used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
 #[test]
-fn folders_that_are_swapped_are_swapped_back() {
+fn a_server_starts_once_swapped_folders_are_swapped_back() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    let (data, logs) = (aged.config.data_dir.clone(), aged.dir.path().join("logs"));
+    let mut used = UsedFolder::new();
+    let (data, logs) = (used.config.data_dir.clone(), used.dir.path().join("logs"));
     fs::create_dir_all(logs.join("version-2")).unwrap();
-    for log in aged.named("log.").into_iter().chain([data.join("version-2/log-synced")]) {
+    for log in used.named("log.").into_iter().chain([data.join("version-2/log-synced")]) {
         fs::rename(&log, logs.join("version-2").join(log.file_name().unwrap())).unwrap();
     }
-    (aged.config.data_dir, aged.config.data_log_dir) = (logs.clone(), data.clone());
-    aged.is_refused(&["check that they are not swapped"]);
-    (aged.config.data_dir, aged.config.data_log_dir) = (data, logs);
-    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+    (used.config.data_dir, used.config.data_log_dir) = (logs.clone(), data.clone());
+    used.check_refused(&["check that they are not swapped"]);
+    (used.config.data_dir, used.config.data_log_dir) = (data, logs);
+    used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
 #[test]
-fn a_folder_in_use_is_left_to_its_server_or_that_is_stopped() {
+fn a_server_starts_once_its_folder_is_its_own() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    let other = TestServer::start_in(&aged.config).unwrap();
+    let mut used = UsedFolder::new();
+    let other = TestServer::start_in(&used.config).unwrap();
     let words = ["is in use by another server", "Stop that server, or give this one its own folder"];
-    aged.is_refused(&words);
-    let its_own = aged.dir.path().join("its-own");
-    let shared = std::mem::replace(&mut aged.config.data_dir, its_own.clone());
-    aged.config.data_log_dir = its_own;
-    aged.starts_twice_with(&[], &["/znode-0-0"]);
+    used.check_refused(&words);
+    let its_own = used.dir.path().join("its-own");
+    let shared = std::mem::replace(&mut used.config.data_dir, its_own.clone());
+    used.config.data_log_dir = its_own;
+    used.check_starts_twice(&[], &["/znode-0-0"]);
     other.stop().unwrap();
-    (aged.config.data_dir, aged.config.data_log_dir) = (shared.clone(), shared);
-    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+    (used.config.data_dir, used.config.data_log_dir) = (shared.clone(), shared);
+    used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
-/// `cp` writes over the file that is there, and what was synced into that looks lost.
+/// `cp` overwrites the log, so the transactions that were synced later look lost.
 #[test]
-fn a_log_from_a_backup_is_read_without_the_mark_of_the_newer_one() {
+fn a_log_from_a_backup_is_read_once_the_sync_mark_is_removed() {
     let _beside = gate::beside_others();
-    let aged = Aged::new();
-    let server = TestServer::start_in(&aged.config).unwrap();
+    let used = UsedFolder::new();
+    let server = TestServer::start_in(&used.config).unwrap();
     let mut client = Client::open(server.address);
     client.create("/before", b"");
-    let log = aged.named("log.").pop().unwrap();
-    let backup = aged.dir.path().join("backup");
+    let log = used.named("log.").pop().unwrap();
+    let backup = used.dir.path().join("backup");
     fs::copy(&log, &backup).unwrap();
     client.create("/after", b"");
     drop(client);
     server.stop().unwrap();
     fs::copy(&backup, &log).unwrap();
-    let mark = aged.files().join("log-synced");
-    aged.is_refused(&["says log-synced beside it (remove that one if this log was put back from a backup)"]);
+    let mark = used.files().join("log-synced");
+    used.check_refused(&[
+        "says log-synced beside it (remove that one if this log was put back from a backup)",
+    ]);
     fs::remove_file(mark).unwrap();
-    aged.starts_twice_with(&["/before", "/znode-1-39"], &["/after"]);
+    used.check_starts_twice(&["/before", "/znode-1-39"], &["/after"]);
 }
 
 #[test]
-fn a_server_that_may_not_start_empty_starts_with_its_data_put_in_place() {
+fn a_server_that_may_not_start_empty_starts_once_its_data_folder_is_back() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    aged.config.db_autocreate = false;
-    let elsewhere = aged.dir.path().join("elsewhere");
-    fs::rename(&aged.config.data_dir, &elsewhere).unwrap();
-    aged.is_refused(&["put the data folder in place"]);
-    fs::remove_dir_all(&aged.config.data_dir).unwrap();
-    fs::rename(&elsewhere, &aged.config.data_dir).unwrap();
-    aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
+    let mut used = UsedFolder::new();
+    used.config.db_autocreate = false;
+    let elsewhere = used.dir.path().join("elsewhere");
+    fs::rename(&used.config.data_dir, &elsewhere).unwrap();
+    used.check_refused(&["put the data folder in place"]);
+    fs::remove_dir_all(&used.config.data_dir).unwrap();
+    fs::rename(&elsewhere, &used.config.data_dir).unwrap();
+    used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
 #[test]
-fn a_client_port_that_is_in_use_becomes_free_or_is_another() {
+fn a_server_starts_with_another_port_or_once_its_port_is_free() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
+    let mut used = UsedFolder::new();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
-    aged.config.client_address = holder.local_addr().unwrap();
-    aged.is_refused(&["stop the process that holds it, or choose another clientPort"]);
-    let held = aged.config.client_address;
-    aged.config.client_address.set_port(0);
-    aged.starts_twice_with(&["/znode-0-0"], &[]);
+    used.config.client_address = holder.local_addr().unwrap();
+    used.check_refused(&["stop the process that holds it, or choose another clientPort"]);
+    let held = used.config.client_address;
+    used.config.client_address.set_port(0);
+    used.check_starts_twice(&["/znode-0-0"], &[]);
     drop(holder);
-    aged.config.client_address = held;
-    TestServer::start_in(&aged.config).unwrap().stop().unwrap();
+    used.config.client_address = held;
+    TestServer::start_in(&used.config).unwrap().stop().unwrap();
 }
 
 #[test]
-fn a_client_address_that_is_not_this_machines_is_corrected() {
+fn a_server_starts_once_its_client_address_is_one_of_this_machine() {
     let _beside = gate::beside_others();
-    let mut aged = Aged::new();
-    // Reserved for documentation.
-    aged.config.client_address = "192.0.2.1:0".parse().unwrap();
-    aged.is_refused(&["correct clientPortAddress"]);
-    aged.config.client_address = "127.0.0.1:0".parse().unwrap();
-    aged.starts_twice_with(&["/znode-0-0"], &[]);
+    let mut used = UsedFolder::new();
+    // An address that is reserved for documentation.
+    used.config.client_address = "192.0.2.1:0".parse().unwrap();
+    used.check_refused(&["correct clientPortAddress"]);
+    used.config.client_address = "127.0.0.1:0".parse().unwrap();
+    used.check_starts_twice(&["/znode-0-0"], &[]);
 }

@@ -299,13 +299,13 @@ fn mntr() {
 }
 
 #[test]
-fn our_version_starts_with_the_one_we_behave_like() {
+fn the_version_begins_with_the_zookeeper_version() {
     let version = full_version("2026-02-11 20:18 UTC");
     assert_eq!(version, format!("3.9.5-ostler-{}, built on 2026-02-11 20:18 UTC", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
-fn without_a_tree_most_words_say_so() {
+fn without_a_tree_most_words_answer_that_nothing_is_served() {
     let view = ServerView { trace_mask: DEFAULT_TRACE_MASK, ..ServerView::default() };
     for word in Word::ALL {
         let expected = match word {
@@ -314,7 +314,7 @@ fn without_a_tree_most_words_say_so() {
             Word::Gtmk | Word::Stmk => "306".to_string(),
             Word::Isro => "null".to_string(),
             Word::Hash => NOT_SERVING.to_string(),
-            // That a leader is still sought is what it is asked about.
+            // This word reports on the search for a leader.
             Word::Elec => serde_json::to_string(&view.elections).unwrap() + "\n",
             _ => format!("{NOT_SERVING}\n"),
         };
@@ -339,7 +339,7 @@ fn a_leader_and_a_readonly_server_print_one_line_more() {
 }
 
 #[test]
-fn dump_tells_sessions_of_one_server_from_those_of_all() {
+fn dump_lists_local_sessions_apart_from_global_ones() {
     let dumped = |view: ServerView| {
         let text = render(Word::Dump, &view);
         let sessions = text.split("ephemeral nodes").next().unwrap();

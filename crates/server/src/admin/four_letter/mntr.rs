@@ -180,7 +180,7 @@ mod tests {
 
     /// As a Java 3.9 server of each kind orders them.
     #[test]
-    fn members_of_an_ensemble_show_their_place_in_it() {
+    fn mntr_of_a_member_shows_its_role() {
         let leader = LeaderGauges { learners: 2, synced_followers: 2, ..LeaderGauges::default() };
         let of_leader = Quorum { synced_observers: Some(0), leader: Some(leader), ..Quorum::default() };
         check(

@@ -1,4 +1,4 @@
-//! What each word prints.
+//! The text of each word's answer.
 
 use std::fmt::{self, Display, Write};
 
@@ -8,7 +8,7 @@ use super::mntr;
 use super::view::{ConfOfMember, Mode, ServerView, TimeBucket, WatchesOfSession};
 use super::word::Word;
 
-/// What words that need a served tree answer without one (a line; `hash` leaves the newline out).
+/// The answer of words that need a served tree, without one (a line; `hash` leaves the newline out).
 pub const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
 /// The whole answer to a word, to be sent without framing.

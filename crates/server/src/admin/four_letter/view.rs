@@ -1,4 +1,4 @@
-//! What the words print, as plain data. The server fills the parts that a word needs and leaves the rest
+//! The contents of the words' answers, as plain data. The server fills the parts that a word needs and leaves the rest
 //! empty.
 
 use crate::admin::elections::Elections;
@@ -173,7 +173,7 @@ pub struct Conf {
     pub ensemble: Option<ConfOfMember>,
 }
 
-/// What `conf` shows of an ensemble.
+/// The part of `conf` about the ensemble.
 #[derive(Clone, Debug, Default)]
 pub struct ConfOfMember {
     pub init_limit: u32,
@@ -194,7 +194,7 @@ pub struct Dirs {
     pub log_dir_bytes: u64,
 }
 
-/// What falls due at one time.
+/// The sessions or connections that expire at one time.
 #[derive(Clone, Debug)]
 pub struct TimeBucket<T> {
     pub expires_at_wall_ms: i64,
@@ -280,14 +280,14 @@ pub struct Quorum {
     /// Such as `leading - broadcast`.
     pub peer_state: &'static str,
     pub size: u64,
-    /// Whom an observer follows.
+    /// The server that an observer follows.
     pub observer_master_id: Option<i64>,
     /// Of a leader, or a follower that observers follow, or could.
     pub synced_observers: Option<u64>,
     pub leader: Option<LeaderGauges>,
 }
 
-/// What a leader knows of its learners.
+/// The learners of a leader, as it knows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaderGauges {
     pub learners: u64,

@@ -38,7 +38,7 @@ impl Whitelist {
     }
 }
 
-/// What a word that is not on the list is answered.
+/// The answer to a word that is not on the list.
 pub fn refusal(word: Word) -> String {
     format!("{} is not executed because it is not in the whitelist.\n", word.name())
 }

@@ -1,7 +1,7 @@
 //! The words themselves.
 
-/// What a telnet client sends on interrupt. It stands in the table of words, so it closes the connection
-/// quietly instead of counting as a frame of negative length.
+/// The bytes that a telnet client sends on interrupt. They are in the table of words, so that they close the
+/// connection quietly and do not count as a frame of negative length.
 pub const TELNET_CLOSE: i32 = 0xfff4_fffd_u32 as i32;
 
 /// The trace mask that `gtmk` prints until `stmk` sets another one.

@@ -11,8 +11,8 @@ const KEYS: &[Key] = &[
         Text,
         "",
         Obeyed(
-            "A server of the ensemble; dataDir/myid says which one this server is. A single line makes a standalone \
-             server, and the client port behind its ; is obeyed",
+            "A server of the ensemble; dataDir/myid has the id of this server. A single line makes a standalone server, \
+             and the client port behind its ; is obeyed",
         ),
     ),
     file(
@@ -21,7 +21,7 @@ const KEYS: &[Key] = &[
         "",
         Obeyed("The voters of group N, joined by colons: more than half of the groups decide"),
     ),
-    file("weight.N", Text, "", Obeyed("What the vote of server N weighs in its group")),
+    file("weight.N", Text, "", Obeyed("The weight of server N's vote in its group")),
     file(
         "standaloneEnabled",
         Boolean,
@@ -66,8 +66,8 @@ const KEYS: &[Key] = &[
         Boolean,
         "false",
         Obeyed(
-            "New sessions are known to the server that the client is connected to alone, cost no transaction and cannot \
-             move; a standalone server ignores this",
+            "New sessions are known only to the server to which the client is connected. They cost no transaction and \
+             cannot move to another server; a standalone server ignores this",
         ),
     ),
     file(
@@ -86,7 +86,7 @@ const KEYS: &[Key] = &[
         "multiAddress.enabled",
         LooseBoolean,
         "false",
-        Replaced("Several addresses of a server are always understood, and tried all at once"),
+        Replaced("Several addresses of a server are always read, and all tried at once"),
     ),
     property("multiAddress.reachabilityCheckTimeoutMs", ANY_INT, "1000", Replaced(BETWEEN_SERVERS)),
     property("multiAddress.reachabilityCheckEnabled", LooseBoolean, "true", Replaced(BETWEEN_SERVERS)),
@@ -176,7 +176,7 @@ const KEYS: &[Key] = &[
         "3",
         Obeyed(
             "How often a start tries again to listen, a second apart, if its name has no address yet or the port is in \
-             use, for clients by name and for other servers. 0: for ever, as in Kubernetes, where a name may come after \
+             use, for clients by name and for other servers. 0: without end, as in Kubernetes, where a name may come after \
              its server",
         ),
     ),
@@ -209,8 +209,9 @@ const KEYS: &[Key] = &[
         Boolean,
         "true",
         Obeyed(
-            "Ostler's own: a server that greets from elsewhere than its line says is called there, if it cannot be \
-             reached where the line says. Set false where servers may reach each other by their lines only",
+            "Ostler's own: a server that greets from another address than that of its line is called there, if it \
+             cannot be reached at the address of the line. Set false where servers may reach each other by their \
+             lines only",
         ),
     ),
 ];

@@ -1,5 +1,4 @@
-//! The table of every key that a zoo.cfg or the properties of a Java server can hold, and what becomes of it
-//! here.
+//! The table of all keys that a zoo.cfg or the properties of a Java server can have, and their effect here.
 
 mod ensemble;
 mod limits;
@@ -14,17 +13,16 @@ use super::values::Kind;
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     pub name: &'static str,
-    /// Spellings that ZooKeeper's admin guide has for the same thing.
+    /// Other spellings of the key in ZooKeeper's admin guide.
     pub also: &'static [&'static str],
     pub form: Form,
     pub kind: Kind,
-    /// What counts when the key is absent, as text; empty for nothing.
+    /// The value if the key is absent, as text; empty for none.
     pub default: &'static str,
     pub fate: Fate,
 }
 
-/// Where a Java server takes the key from. In our zoo.cfg all of them may stand, with or without
-/// `zookeeper.`.
+/// Where a Java server reads the key. Ostler reads all keys in zoo.cfg, too, with or without `zookeeper.`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// From zoo.cfg only.
@@ -37,18 +35,16 @@ pub enum Form {
     EitherProperty,
 }
 
-/// What Ostler does with a key. A boolean that is false asks for nothing, so nothing is said about it, except
-/// of course when it is obeyed.
+/// The effect of a key in Ostler. A boolean key that is false leaves no note and is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Obeyed; the text says what it sets.
+    /// The key is obeyed; the text names what it sets.
     Obeyed(&'static str),
-    /// Has no work to do here; the text says what there is in its place. Setting it leaves an informative
-    /// note.
+    /// The key has no effect here; the text names the replacement. Setting it leaves an informative note.
     Replaced(&'static str),
-    /// Asks for something that is not in this build; the text says what. Setting it leaves a warning.
+    /// The key asks for a feature that is not in this build; the text names it. Setting it leaves a warning.
     Absent(&'static str),
-    /// As `Absent`, but going on without it could expose or lose data, so the server does not start.
+    /// As `Absent`, but the server does not start, because without the feature data could be exposed or lost.
     Refused(&'static str),
 }
 
@@ -146,7 +142,7 @@ pub fn nearest(unknown: &str) -> Option<&'static str> {
     all()
         .filter(|known| !known.is_family())
         .flat_map(Key::spellings)
-        // It takes as many edits at least, and counting them takes long.
+        // The difference of the lengths is the least number of edits. Counting them exactly takes long.
         .filter(|spelling| spelling.chars().count().abs_diff(length) <= tolerance)
         .map(|spelling| (strsim::damerau_levenshtein(&key, &spelling.to_lowercase()), spelling))
         .filter(|(distance, _)| *distance <= tolerance)
@@ -161,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_spelling_stands_twice() {
+    fn every_spelling_is_in_the_table_once() {
         let mut seen = BTreeSet::new();
         for spelling in all().flat_map(Key::spellings) {
             assert!(seen.insert(spelling), "{spelling}");
@@ -213,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_pen_is_recognised() {
+    fn a_misspelled_key_is_recognised() {
         assert_eq!(nearest("tickTme"), Some("tickTime"));
         assert_eq!(nearest("ticktime"), Some("tickTime"));
         assert_eq!(nearest("maxClientConns"), Some("maxClientCnxns"));

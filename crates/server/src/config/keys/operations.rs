@@ -22,15 +22,15 @@ const KEYS: &[Key] = &[
         LooseBoolean,
         "false",
         Obeyed(
-            "A server of an ensemble that looks for a leader for a tick, and at least 2 s, serves clients that are content \
-             to read (they get local sessions, so localSessionsEnabled should be true); the word isro may run",
+            "A server of an ensemble that has looked for a leader for a tick, and at least 2 s, serves clients that ask \
+             for read-only sessions (they are local ones, so localSessionsEnabled should be true); the word isro may run",
         ),
     ),
     file(
         "reconfigEnabled",
         Boolean,
         "false",
-        Obeyed("Reconfiguration requests are looked at instead of refused"),
+        Obeyed("Reconfiguration requests are processed; by default they are refused"),
     ),
     property(
         "admin.enableServer",
