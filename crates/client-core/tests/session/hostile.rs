@@ -1,5 +1,4 @@
-//! Whatever a server sends and whatever comes in whichever order: no panic, one outcome for each request, and
-//! nothing after the end.
+//! Random inputs and frames in any order cause no panic. Each request has one outcome, and nothing follows the end.
 
 use crate::rig::{Heard, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{AuthInfo, Config, Input, RequestId, SaslCredentials, WatchId};
@@ -24,7 +23,7 @@ enum ElectionEvent {
     Close,
 }
 
-fn happening() -> impl Strategy<Value = ElectionEvent> {
+fn random_input() -> impl Strategy<Value = ElectionEvent> {
     use ElectionEvent::{
         Ask, Auth, Close, Connected, Deadline, Event, FoundReadWrite, Frame, Grant, Lose, Reply, Unwatch,
         Wait,
@@ -56,9 +55,9 @@ const EVENTS: [EventType; 4] = [
     EventType::NodeChildrenChanged,
 ];
 
-fn happen(rig: &mut Rig, happening: ElectionEvent) {
+fn apply(rig: &mut Rig, random_input: ElectionEvent) {
     let connected = rig.wanted.is_some();
-    match happening {
+    match random_input {
         ElectionEvent::Wait(ms) => rig.wait(Duration::from_millis(ms)),
         ElectionEvent::Deadline if rig.session.next_deadline().is_some() => rig.deadline(),
         ElectionEvent::Connected if connected => rig.step(Input::Connected(rig.attempt())),
@@ -105,8 +104,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn anything_in_any_order(
-        happenings in proptest::collection::vec(happening(), 1..120),
+    fn any_input_in_any_order(
+        happenings in proptest::collection::vec(random_input(), 1..120),
         read_only: bool,
         again: bool,
         sasl: bool,
@@ -119,8 +118,8 @@ proptest! {
             connection_timeout: TIMEOUT / 2,
             ..config()
         });
-        for happening in happenings {
-            happen(&mut rig, happening);
+        for random_input in happenings {
+            happen(&mut rig, random_input);
             rig.clear_bytes();
         }
         let last = RequestId(rig.next_id());

@@ -4,8 +4,7 @@ use crate::rig::{Heard, Rig, SESSION, config, get};
 use ostler_client_core::{ConnectionState, Failure, Input};
 use ostler_proto::id::SessionId;
 
-/// Five requests, of which the server answers the first `answered`; then the connection is lost. Each request is
-/// answered once: by its reply, or by what is known of it.
+/// Five requests, of which the server answers the first `answered`; then the connection is lost. Each request has one outcome: its reply, or a failure that says whether it may have been done.
 #[test]
 fn each_request_has_exactly_one_outcome() {
     for answered in 0..=5 {
@@ -30,7 +29,7 @@ fn each_request_has_exactly_one_outcome() {
     }
 }
 
-/// The connection is lost in each phase of coming up; a request that waits goes out in the end, once.
+/// The connection is lost in each phase before it is online. A waiting request is finally sent, once.
 #[test]
 fn a_waiting_request_survives_every_failed_attempt() {
     for phase in 0..4 {
@@ -81,7 +80,7 @@ fn after_loss_the_next_server_is_tried_at_once_and_then_with_waits() {
 }
 
 #[test]
-fn a_connection_that_never_holds_is_not_tried_for_ever_at_once() {
+fn short_connections_do_not_reset_the_waits() {
     let mut rig = Rig::online();
     let start = rig.now;
     for _ in 0..20 {

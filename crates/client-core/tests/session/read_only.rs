@@ -13,7 +13,7 @@ fn read_only() -> Rig {
 }
 
 #[test]
-fn a_server_that_can_write_is_looked_for_and_gets_a_new_session() {
+fn a_read_write_server_found_by_a_probe_gets_a_new_session() {
     let mut rig = read_only();
     assert_eq!(rig.heard(), [Heard::State(ConnectionState::ReadOnly, Some(SessionId(8)))]);
     let mut probes = Vec::new();
@@ -33,7 +33,7 @@ fn a_server_that_can_write_is_looked_for_and_gets_a_new_session() {
 }
 
 #[test]
-fn a_session_that_others_know_is_kept_while_read_only() {
+fn a_session_of_the_ensemble_is_kept_at_a_read_only_server() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });
     rig.lose();
     rig.deadline();
@@ -45,7 +45,7 @@ fn a_session_that_others_know_is_kept_while_read_only() {
 }
 
 #[test]
-fn an_error_in_place_of_the_handshake_is_another_servers_turn() {
+fn an_error_instead_of_the_handshake_leads_to_the_next_server() {
     let mut rig = Rig::new(config());
     rig.deadline();
     let host = rig.wanted.unwrap().1;
@@ -56,7 +56,7 @@ fn an_error_in_place_of_the_handshake_is_another_servers_turn() {
 }
 
 #[test]
-fn what_is_bound_to_a_read_only_servers_session_does_not_reach_the_next() {
+fn requests_bound_to_a_read_only_servers_session_fail_in_the_next_session() {
     let mut rig = read_only();
     rig.lose();
     rig.heard();
@@ -72,7 +72,7 @@ fn what_is_bound_to_a_read_only_servers_session_does_not_reach_the_next() {
 /// A server that is cut off knows a session by its password alone, and answers pings long after the ensemble has
 /// expired it.
 #[test]
-fn a_read_only_server_does_not_show_that_a_session_of_others_lives() {
+fn a_read_only_server_does_not_prove_that_a_session_of_the_ensemble_lives() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });
     let start = rig.now;
     rig.wait(TIMEOUT / 4);
@@ -98,7 +98,7 @@ fn a_read_only_server_does_not_show_that_a_session_of_others_lives() {
 }
 
 #[test]
-fn a_session_that_comes_back_from_a_read_only_server_lives_as_before() {
+fn a_session_that_returns_from_a_read_only_server_lives_on() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });
     rig.lose();
     rig.deadline();

@@ -9,7 +9,7 @@ use ostler_proto::{
 use std::time::Duration;
 
 #[test]
-fn requests_go_out_in_order_and_replies_find_them() {
+fn replies_match_requests_in_their_order() {
     let mut rig = Rig::online();
     let ids: Vec<u64> = ["/a", "/b", "/c"].map(|path| rig.get(path)).into();
     let sent = rig.sent();
@@ -25,7 +25,7 @@ fn requests_go_out_in_order_and_replies_find_them() {
 }
 
 #[test]
-fn a_reply_out_of_order_costs_the_connection() {
+fn a_reply_out_of_order_closes_the_connection() {
     let mut rig = Rig::online();
     let ids: Vec<u64> = ["/a", "/b"].map(|path| rig.get(path)).into();
     rig.reply(2, 5, 0);
@@ -38,7 +38,7 @@ fn a_reply_out_of_order_costs_the_connection() {
 }
 
 #[test]
-fn nonsense_costs_the_connection_and_nothing_else() {
+fn an_unreadable_frame_closes_only_the_connection() {
     for payload in
         [&b""[..], &[0; 15], &[0xff; 16], &[0xff; 20], &[0; 16], b"\xff\xff\xff\xfe\0\0\0\0\0\0\0\0\0\0\0\0"]
     {
@@ -49,7 +49,7 @@ fn nonsense_costs_the_connection_and_nothing_else() {
 }
 
 #[test]
-fn what_waits_for_a_connection_goes_out_first_in_its_order() {
+fn waiting_requests_are_sent_first_and_in_order() {
     let mut rig = Rig::new(config());
     let first = rig.get("/a");
     let second = rig.get("/b");
@@ -66,7 +66,7 @@ fn what_waits_for_a_connection_goes_out_first_in_its_order() {
 }
 
 #[test]
-fn what_waits_too_long_is_given_up_unsent() {
+fn requests_that_wait_too_long_fail_unsent() {
     let mut rig = Rig::new(Config { connection_timeout: Duration::from_secs(5), ..config() });
     let early = rig.get("/a");
     rig.wait(Duration::from_secs(3));
@@ -105,7 +105,7 @@ fn a_bound_request_goes_to_its_session_only() {
     let id = rig.ask_as(&get("/a", false), Some(SessionId(9)), None);
     assert_eq!(rig.heard(), [Heard::Failed(id, Failure::SessionChanged)]);
     assert!(rig.sent().is_empty());
-    // Also before there is a session at all.
+    // Also before the first session.
     let mut rig = Rig::new(config());
     let id = rig.ask_as(&get("/a", false), Some(SESSION), None);
     assert_eq!(rig.heard(), [Heard::Failed(id, Failure::SessionChanged)]);

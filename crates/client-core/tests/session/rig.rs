@@ -18,7 +18,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const SESSION: SessionId = SessionId(0x1234);
 pub(crate) const PASSWORD: [u8; 16] = [7; 16];
 
-/// What came of the steps, besides bytes and dialling.
+/// The effects of the steps, besides bytes and attempts to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heard {
     Reply(u64, i32),
@@ -62,7 +62,7 @@ impl Rig {
         }
     }
 
-    /// Attached to session [`SESSION`], with nothing heard or sent.
+    /// A rig that is attached to session [`SESSION`]. Effects and bytes so far are discarded.
     pub(crate) fn online() -> Rig {
         Rig::online_with(config())
     }
@@ -118,7 +118,7 @@ impl Rig {
         self.step(Input::Deadline);
     }
 
-    /// What was heard since the last time.
+    /// The effects since the last call.
     pub(crate) fn heard(&mut self) -> Vec<Heard> {
         std::mem::take(&mut self.heard)
     }
@@ -172,9 +172,9 @@ impl Rig {
         self.step(Input::Frame { attempt, payload });
     }
 
-    /// What was sent since the last time: xids and requests.
+    /// The requests that were sent since the last call, with their xids.
     pub(crate) fn sent(&mut self) -> Vec<(i32, Request<'static>)> {
-        // Tests are short; what they read may stay.
+        // The bytes are leaked, which is harmless in short tests.
         let bytes: &'static [u8] = std::mem::take(&mut self.effects.bytes).leak();
         let (mut rest, mut sent) = (bytes, Vec::new());
         while !rest.is_empty() {

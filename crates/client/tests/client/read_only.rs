@@ -46,7 +46,7 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     assert_eq!(holder.exists("/held").await.unwrap().map(|stat| SessionId(stat.ephemeral_owner)), held);
 }
 
-/// Whoever is deleted `NotReadOnly` in the background has nobody to tell, and a quorum will be there again.
+/// A background delete that is refused with `NotReadOnly` is tried until there is a quorum.
 #[tokio::test]
 async fn a_background_delete_is_done_once_there_is_a_quorum_again() {
     let options = TestOptions::new().read_only_mode();

@@ -14,7 +14,7 @@ use tracing::{
     subscriber::DefaultGuard,
 };
 
-/// Everything recorded on this thread while it lives.
+/// Records from its creation until it is dropped.
 pub(crate) struct Traces {
     recorded: Arc<Recorded>,
     _guard: DefaultGuard,
