@@ -119,7 +119,7 @@ proptest! {
             ..config()
         });
         for random_input in happenings {
-            happen(&mut rig, random_input);
+            apply(&mut rig, random_input);
             rig.clear_bytes();
         }
         let last = RequestId(rig.next_id());

@@ -148,7 +148,7 @@ impl World {
     pub(crate) fn run(&mut self, until: u64) {
         while let Some(next) = self.next_moment().filter(|next| *next <= until) {
             self.now = self.now.max(next);
-            self.happen();
+            self.process_next();
         }
         self.now = self.now.max(until);
     }
@@ -163,7 +163,7 @@ impl World {
         [deadline, server, dialing, to_server, to_client].into_iter().flatten().min()
     }
 
-    fn apply(&mut self) {
+    fn process_next(&mut self) {
         let now = self.now;
         if let Some((_, attempt)) = self.dialing.take_if(|(at, _)| *at <= now) {
             self.dialled(attempt);
