@@ -5,9 +5,10 @@ use crate::{
     error::{Error, Result},
     metrics::Metrics,
     operation::{Call, Operation, finish, spanned},
+    outcome::{Outcome, Recipient},
     retry::RetryPolicy,
     session::Session,
-    shared::{Outcome, Recipient, Shared},
+    shared::Shared,
     states::StateStream,
 };
 use ostler_client_core::{AuthInfo, Chroot, ConnectionState, SessionState, WatchId};

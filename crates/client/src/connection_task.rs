@@ -3,7 +3,8 @@
 use crate::{
     dial::{Conn, Dialer},
     error::DialError,
-    shared::{Deliveries, SHARED_WRITE_MIN, Shared, TaskCommand},
+    outcome::Deliveries,
+    shared::{SHARED_WRITE_MIN, Shared, TaskCommand},
 };
 use ostler_client_core::{AttemptId, ConnectionState, Mono};
 use ostler_proto::frame::{Split, split};

@@ -5,9 +5,9 @@ use crate::{
     client::{Client, checked},
     error::Result,
     operation::{Call, Direct, Operation, OperationContext, finish, spanned},
+    outcome::{Outcome, Reply},
     paths::join,
     retry::{RetryPolicy, Tries},
-    shared::{Outcome, Reply},
     writes::ANY,
 };
 use ostler_client_core::Chroot;

@@ -5,7 +5,8 @@ use crate::{
     create::CreateMode,
     error::{Error, Result},
     operation::{Call, Operation, OperationContext, ReplyError, finish, retried, spanned},
-    shared::{Create2, Reply},
+    outcome::Reply,
+    shared::Create2,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;

@@ -3,8 +3,8 @@
 use crate::{
     client::Client,
     error::{Error, ErrorContext, Result},
+    outcome::{Outcome, Reply},
     retry::RetryPolicy,
-    shared::{Outcome, Reply},
 };
 use ostler_client_core::{Chroot, Failure};
 use ostler_proto::{id::SessionId, jute::JuteError, request::Request};

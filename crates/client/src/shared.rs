@@ -5,6 +5,7 @@
 
 use crate::{
     metrics::{Metrics, Recorder},
+    outcome::{Deliveries, Outcome, Recipient, Reply, deliver},
     protected::{Ids, ProtectionId},
     states::{StateStream, Subscribers},
     watch::{Sink, WatchEnd, WatchedEvent},
@@ -38,18 +39,6 @@ use tokio::{sync::oneshot, time::Instant};
 /// vain.
 pub(crate) const SHARED_WRITE_MIN: usize = 3;
 
-/// A server's reply to a request.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    /// ZooKeeper's error code; 0 for success.
-    pub(crate) error: i32,
-    /// The bytes after the reply header.
-    pub(crate) body: Bytes,
-}
-
-/// How a request ended: with a server's reply, or without one.
-pub(crate) type Outcome = std::result::Result<Reply, Failure>;
-
 /// Whether servers know create2, as far as this client has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Create2 {
@@ -79,34 +68,6 @@ struct Waiter {
     recipient: Recipient,
 }
 
-/// The recipient of a request's outcome.
-pub(crate) enum Recipient {
-    /// A caller that waits for the outcome. It may have dropped the receiver.
-    Caller(oneshot::Sender<Outcome>),
-    /// A function that is called with the outcome of a request without a waiting caller.
-    Callback(Box<dyn FnOnce(Outcome) + Send>),
-}
-
-impl std::fmt::Debug for Recipient {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Recipient::Caller(_) => "Caller",
-            Recipient::Callback(_) => "Callback",
-        })
-    }
-}
-
-impl Recipient {
-    /// Must not be called under the session's lock, because a callback may take that lock.
-    fn deliver(self, outcome: Outcome) {
-        match self {
-            // If the caller has dropped the receiver, nobody needs the outcome.
-            Recipient::Caller(to) => drop(to.send(outcome)),
-            Recipient::Callback(act) => act(outcome),
-        }
-    }
-}
-
 pub(crate) struct State {
     core: Session,
     effects: Effects,
@@ -130,9 +91,6 @@ impl std::fmt::Debug for State {
         f.debug_struct("State").field("core", &self.core).finish_non_exhaustive()
     }
 }
-
-/// Outcomes that are delivered to their recipients after the lock is released.
-pub(crate) type Deliveries = Vec<(Recipient, Outcome)>;
 
 /// The work that [`Shared::work`] hands to the connection's task.
 pub(crate) struct Work {
@@ -202,10 +160,16 @@ impl Shared {
 
     /// Steps the session, and delivers the outcomes.
     fn step(&self, input: Input<'_>) {
+        self.step_with(|_| input);
+    }
+
+    /// Steps the session with an input that is made under its lock, and delivers the outcomes.
+    fn step_with<'a>(&self, make_input: impl FnOnce(&mut State) -> Input<'a>) {
         let now = self.now();
         let mut deliveries = Deliveries::new();
         let waker = {
             let mut state = self.lock();
+            let input = make_input(&mut state);
             state.step(now, input, &mut deliveries);
             state.waker.take()
         };
@@ -232,15 +196,10 @@ impl Shared {
         session: Option<SessionId>,
         watch: Option<WatchId>,
     ) {
-        let now = self.now();
-        let mut deliveries = Deliveries::new();
-        let waker = {
-            let mut state = self.lock();
+        self.step_with(|state| {
             let id = state.wait(request.op().unwrap_or(Op::Ping), recipient);
-            state.step(now, Input::Request { id, session, request, watch }, &mut deliveries);
-            state.waker.take()
-        };
-        deliver(deliveries, waker);
+            Input::Request { id, session, request, watch }
+        });
     }
 
     pub(crate) fn add_auth(&self, auth: AuthInfo) -> oneshot::Receiver<Outcome> {
@@ -253,15 +212,7 @@ impl Shared {
 
     fn ask<'a>(&self, op: Op, input: impl FnOnce(RequestId) -> Input<'a>) -> oneshot::Receiver<Outcome> {
         let (to, outcome) = oneshot::channel();
-        let now = self.now();
-        let mut deliveries = Deliveries::new();
-        let waker = {
-            let mut state = self.lock();
-            let id = state.wait(op, Recipient::Caller(to));
-            state.step(now, input(id), &mut deliveries);
-            state.waker.take()
-        };
-        deliver(deliveries, waker);
+        self.step_with(|state| input(state.wait(op, Recipient::Caller(to))));
         outcome
     }
 
@@ -276,15 +227,10 @@ impl Shared {
 
     /// Removes the receiver of a watch, and the watch at the server if no other receiver needs it.
     pub(crate) fn unwatch(&self, watch: WatchId) {
-        let now = self.now();
-        let mut deliveries = Deliveries::new();
-        let waker = {
-            let mut state = self.lock();
+        self.step_with(|state| {
             state.sinks.remove(&watch);
-            state.step(now, Input::Unwatch(watch), &mut deliveries);
-            state.waker.take()
-        };
-        deliver(deliveries, waker);
+            Input::Unwatch(watch)
+        });
     }
 
     pub(crate) fn subscribe(&self) -> StateStream {
@@ -301,9 +247,9 @@ impl Shared {
         let (seen, waker) = {
             let mut state = self.lock();
             if planted::is(Bug::HolderAsksNoClock) {
-                let told = state.core.state();
-                let lives = !matches!(told.state, ConnectionState::Lost | ConnectionState::Closed);
-                return (told, told.session.filter(|_| lives));
+                let reported = state.core.state();
+                let lives = !matches!(reported.state, ConnectionState::Lost | ConnectionState::Closed);
+                return (reported, reported.session.filter(|_| lives));
             }
             let waker = if state.core.is_overdue(now) {
                 state.step(now, Input::Deadline, &mut deliveries);
@@ -419,15 +365,6 @@ impl Shared {
             none => *none = Some(waker.clone()),
         }
         Work { order, probe: state.probe.take(), deadline: state.core.next_deadline(), others_first: false }
-    }
-}
-
-fn deliver(deliveries: Deliveries, waker: Option<Waker>) {
-    for (recipient, outcome) in deliveries {
-        recipient.deliver(outcome);
-    }
-    if let Some(waker) = waker {
-        waker.wake();
     }
 }
 

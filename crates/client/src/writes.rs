@@ -4,9 +4,9 @@ use crate::{
     client::{Client, checked},
     error::Result,
     operation::{Call, Direct, Operation, OperationContext, ReplyError, finish, spanned},
+    outcome::Reply,
     reads,
     retry::Tries,
-    shared::Reply,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;

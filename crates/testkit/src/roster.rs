@@ -1,4 +1,4 @@
-//! Which members run, for those who wait for something of all of them while members come and go.
+//! The running members, for waits on all members while some are killed and started.
 
 use crate::{counts::Counts, error::TestkitError};
 use ostler_proto::id::ServerId;

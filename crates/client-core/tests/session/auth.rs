@@ -1,6 +1,6 @@
 //! Identities and SASL.
 
-use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config, get};
+use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, config, get};
 use ostler_client_core::{AuthInfo, Config, ConnectionState, Failure, Input, RequestId, SaslCredentials};
 use ostler_proto::{id::Xid, jute::Writer, request::Request};
 
@@ -23,12 +23,12 @@ fn identities_are_sent_first_on_every_connection() {
     rig.attach();
     assert_eq!(rig.sent(), [packet("a"), (1, get("/x", false))]);
     rig.reply(AUTH, 0, 0);
-    rig.heard();
+    rig.take_events();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
     assert_eq!(rig.sent(), [packet("b")]);
     // It is answered before earlier requests.
     rig.reply(AUTH, 0, 0);
-    assert_eq!(rig.heard(), [Heard::Reply(50, 0)]);
+    assert_eq!(rig.take_events(), [RigEvent::Reply(50, 0)]);
     assert_eq!(rig.reattach(), [packet("a"), packet("b")]);
 }
 
@@ -38,7 +38,7 @@ fn an_identity_waits_for_a_connection_and_is_then_answered() {
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
     assert_eq!(rig.reattach(), [packet("b")]);
     rig.reply(AUTH, 0, 0);
-    assert_eq!(rig.heard().last(), Some(&Heard::Reply(50, 0)));
+    assert_eq!(rig.take_events().last(), Some(&RigEvent::Reply(50, 0)));
 }
 
 /// Lets every attempt to connect fail until the condition holds.
@@ -69,12 +69,12 @@ fn an_identity_waits_for_a_connection_no_longer_than_a_request() {
             }
         }
         let (asked, request) = (rig.now, rig.get("/x"));
-        rig.heard();
+        rig.take_events();
         fail_all_attempts(&mut rig, |rig| !rig.heard.is_empty());
         assert_eq!(rig.now.since(asked), limit);
-        let mut heard = rig.heard();
-        heard.sort_by_key(|heard| *heard == Heard::Failed(50, Failure::NotConnected));
-        assert_eq!(heard, [request, 50].map(|id| Heard::Failed(id, Failure::NotConnected)));
+        let mut heard = rig.take_events();
+        heard.sort_by_key(|heard| *heard == RigEvent::Failed(50, Failure::NotConnected));
+        assert_eq!(heard, [request, 50].map(|id| RigEvent::Failed(id, Failure::NotConnected)));
         // A second request for the same identity does not send it twice.
         rig.deadline();
         rig.attach();
@@ -86,11 +86,11 @@ fn an_identity_waits_for_a_connection_no_longer_than_a_request() {
 fn a_waiting_identity_fails_when_the_session_is_lost() {
     let mut rig = Rig::online_with(Config { connection_timeout: 3 * TIMEOUT, ..config() });
     rig.lose();
-    rig.heard();
+    rig.take_events();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
     fail_all_attempts(&mut rig, |rig| rig.session.session_at(rig.now).is_none());
-    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
-    assert_eq!(rig.heard(), [lost, Heard::Failed(50, Failure::SessionExpired)]);
+    let lost = RigEvent::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.take_events(), [lost, RigEvent::Failed(50, Failure::SessionExpired)]);
     rig.deadline();
     rig.attach();
     assert_eq!(rig.sent(), []);
@@ -103,7 +103,7 @@ fn a_refused_identity_is_not_sent_again() {
     rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
     rig.sent();
     rig.reply(AUTH, 0, REFUSED);
-    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(50, Failure::AuthFailed)]);
     assert_eq!(rig.reattach(), [packet("b")]);
 }
 
@@ -113,11 +113,11 @@ fn answers_lost_with_a_connection_are_not_confused_with_later_ones() {
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("a") });
     rig.sent();
     assert_eq!(rig.reattach(), [packet("a")]);
-    rig.heard();
+    rig.take_events();
     rig.reply(AUTH, 0, REFUSED);
     rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
     rig.reply(AUTH, 0, 0);
-    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed), Heard::Reply(51, 0)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(50, Failure::AuthFailed), RigEvent::Reply(51, 0)]);
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn a_refused_first_identity_ends_the_client() {
     let id = rig.get("/x");
     rig.deadline();
     rig.attach();
-    rig.heard();
+    rig.take_events();
     rig.reply(AUTH, 0, REFUSED);
-    let heard = rig.heard();
-    assert_eq!(heard[0], Heard::Failed(id, Failure::ConnectionLoss), "it was sent");
-    assert_eq!(heard[1], Heard::State(ConnectionState::Closed, Some(SESSION)));
+    let heard = rig.take_events();
+    assert_eq!(heard[0], RigEvent::Failed(id, Failure::ConnectionLoss), "it was sent");
+    assert_eq!(heard[1], RigEvent::State(ConnectionState::Closed, Some(SESSION)));
     let late = rig.get("/x");
-    assert_eq!(rig.heard(), [Heard::Failed(late, Failure::AuthFailed)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(late, Failure::AuthFailed)]);
 }
 
 fn sasl() -> Config {
@@ -163,10 +163,10 @@ fn sasl_precedes_all_other_requests() {
     let [(2, Request::Sasl(answer))] = sent[..] else { panic!("{sent:?}") };
     let answer = String::from_utf8_lossy(answer);
     assert!(answer.contains(r#"username="bob",realm="zk-sasl-md5",nonce="abc",nc=00000001"#), "{answer}");
-    assert!(rig.heard().is_empty(), "no connection is reported before authentication");
+    assert!(rig.take_events().is_empty(), "no connection is reported before authentication");
     token(&mut rig, 2, 0, Some(proof(&answer).as_bytes()));
     assert_eq!(rig.sent(), [(3, get("/x", false))]);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Connected, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Connected, Some(SESSION))]);
 }
 
 /// The proof of a server that knows the password. The computation has its own tests.
@@ -188,16 +188,16 @@ fn a_server_with_a_wrong_proof_or_a_refusal_ends_the_client() {
         rig.deadline();
         rig.attach();
         token(&mut rig, 1, error, first);
-        assert!(rig.heard().contains(&Heard::Ended));
+        assert!(rig.take_events().contains(&RigEvent::Ended));
         let id = rig.get("/x");
-        assert_eq!(rig.heard(), [Heard::Failed(id, Failure::AuthFailed)]);
+        assert_eq!(rig.take_events(), [RigEvent::Failed(id, Failure::AuthFailed)]);
     }
     let mut rig = Rig::new(sasl());
     rig.deadline();
     rig.attach();
     token(&mut rig, 1, 0, Some(CHALLENGE));
     token(&mut rig, 2, 0, Some(b"rspauth=00000000000000000000000000000000"));
-    assert!(rig.heard().contains(&Heard::Ended));
+    assert!(rig.take_events().contains(&RigEvent::Ended));
 }
 
 #[test]
@@ -207,9 +207,9 @@ fn a_reply_that_asks_for_sasl_ends_the_client() {
     assert_eq!(rig.session.failure(), None);
     let id = rig.get("/x");
     rig.reply(2, 0, -124);
-    let heard = rig.heard();
-    assert_eq!(heard[..2], [Heard::Reply(id, -124), Heard::WatchesEnded(vec![1])]);
-    assert!(heard.contains(&Heard::Ended));
+    let heard = rig.take_events();
+    assert_eq!(heard[..2], [RigEvent::Reply(id, -124), RigEvent::WatchesEnded(vec![1])]);
+    assert!(heard.contains(&RigEvent::Ended));
     assert_eq!(rig.session.failure(), Some(Failure::AuthFailed));
 }
 

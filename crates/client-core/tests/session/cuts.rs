@@ -128,13 +128,13 @@ fn lost_is_reported_before_the_server_expires_the_session() {
 }
 
 fn check_lost_reports(world: &World, seed: u64) -> usize {
-    let told = |wanted, session| {
+    let reported_at = |wanted, session| {
         let found = world.states.iter().find(|(_, state, about)| *state == wanted && *about == Some(session));
         found.map(|(at, ..)| *at)
     };
     let known = |session| world.states.iter().any(|(_, _, about)| *about == Some(session));
     for (session, expired_at) in world.expired.iter().filter(|(session, _)| known(**session)) {
-        let lost_at = told(ConnectionState::Lost, *session);
+        let lost_at = reported_at(ConnectionState::Lost, *session);
         assert!(
             lost_at.is_some_and(|lost_at| lost_at <= *expired_at),
             "seed {seed}: {session} expired at {expired_at}, reported lost at {lost_at:?}"

@@ -1,6 +1,6 @@
 //! Random inputs and frames in any order cause no panic. Each request has one outcome, and nothing follows the end.
 
-use crate::rig::{Heard, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
+use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{AuthInfo, Config, Input, RequestId, SaslCredentials, WatchId};
 use ostler_proto::{event::EventType, id::SessionId};
 use proptest::prelude::*;
@@ -127,10 +127,10 @@ proptest! {
         if rig.wanted.is_some() {
             rig.lose();
         }
-        let heard = rig.heard();
+        let heard = rig.take_events();
         let mut outcomes: BTreeMap<u64, usize> = BTreeMap::new();
         for id in heard.iter().filter_map(|heard| match heard {
-            Heard::Reply(id, _) | Heard::Failed(id, _) => Some(*id),
+            RigEvent::Reply(id, _) | RigEvent::Failed(id, _) => Some(*id),
             _ => None,
         }) {
             *outcomes.entry(id).or_default() += 1;
@@ -138,7 +138,7 @@ proptest! {
         for id in 1..=last.0 {
             prop_assert_eq!(outcomes.get(&id), Some(&1), "request {} in {:?}", id, heard);
         }
-        prop_assert_eq!(heard.iter().filter(|heard| **heard == Heard::Ended).count(), 1);
+        prop_assert_eq!(heard.iter().filter(|heard| **heard == RigEvent::Ended).count(), 1);
         prop_assert_eq!(rig.session.watchers(), 0);
         prop_assert_eq!(rig.session.next_deadline(), None);
     }

@@ -1,6 +1,6 @@
 //! Pings, silence, and the time from which a session must be taken for lost.
 
-use crate::rig::{Heard, PING, Rig, SESSION, TIMEOUT, config};
+use crate::rig::{PING, Rig, RigEvent, SESSION, TIMEOUT, config};
 use ostler_client_core::{Config, ConnectionState, Failure, Input, Mono};
 use ostler_proto::{
     error::ErrorCode,
@@ -46,14 +46,14 @@ fn a_silent_connection_is_suspended_and_then_lost() {
         rig.deadline();
     }
     assert_eq!(rig.now.since(start), SILENT_AFTER);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Suspended, Some(SESSION))]);
     let waiting = rig.get("/a");
     while rig.heard.is_empty() {
         rig.deadline();
     }
     assert_eq!(rig.now.since(start), TIMEOUT);
-    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
-    assert_eq!(rig.heard(), [lost, Heard::Failed(waiting, Failure::SessionExpired)]);
+    let lost = RigEvent::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.take_events(), [lost, RigEvent::Failed(waiting, Failure::SessionExpired)]);
     assert_eq!(rig.session.session_at(rig.now), None);
 }
 
@@ -87,7 +87,7 @@ fn pings_and_reads_prove_nothing_while_something_is_held() {
         if rig.session.state().state == ConnectionState::Suspended {
             rig.deadline();
             rig.attach();
-            rig.heard();
+            rig.take_events();
         }
         for (xid, request) in rig.sent() {
             if request == Request::Ping {
@@ -97,7 +97,7 @@ fn pings_and_reads_prove_nothing_while_something_is_held() {
         rig.deadline();
     }
     assert_eq!(rig.now.since(start), TIMEOUT);
-    assert!(rig.heard().contains(&Heard::State(ConnectionState::Lost, Some(SESSION))));
+    assert!(rig.take_events().contains(&RigEvent::State(ConnectionState::Lost, Some(SESSION))));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn writes_keep_a_held_session_alive() {
         }
         rig.deadline();
     }
-    assert_eq!(rig.heard(), [], "the session is neither lost nor suspended");
+    assert_eq!(rig.take_events(), [], "the session is neither lost nor suspended");
     let apart: Vec<_> = proofs.windows(2).map(|two| two[1] - two[0]).collect();
     assert!(apart.len() >= 10 && apart.iter().all(|apart| *apart == TIMEOUT / 4), "{proofs:?}");
 }
@@ -169,7 +169,7 @@ fn failing_writes_of_a_holder_do_not_delay_the_proof() {
     }
     assert!(rig.session.session_at(rig.now).is_some());
     assert!(
-        rig.heard().iter().all(|heard| matches!(heard, Heard::Reply(..))),
+        rig.take_events().iter().all(|heard| matches!(heard, RigEvent::Reply(..))),
         "the session is neither lost nor suspended"
     );
 }
@@ -179,7 +179,7 @@ fn failing_writes_of_a_holder_do_not_delay_the_proof() {
 fn a_holder_leaves_a_server_that_answers_no_writes() {
     let mut rig = holding();
     let start = rig.now;
-    while rig.heard().is_empty() {
+    while rig.take_events().is_empty() {
         for (xid, request) in rig.sent() {
             if request == Request::Ping {
                 rig.reply(xid, 0, 0);
@@ -274,7 +274,7 @@ fn holding() -> Rig {
     rig.ask(&proof());
     rig.reply(1, 1, 0);
     rig.sent();
-    rig.heard();
+    rig.take_events();
     rig
 }
 
@@ -289,9 +289,9 @@ fn a_stopped_process_reports_the_loss_at_its_next_step() {
     assert_eq!(rig.session.session_at(rig.now), None, "before anybody was woken");
     let id = rig.ask_as(&crate::rig::get("/a", false), Some(SESSION), None);
     assert!(rig.sent().is_empty(), "nothing goes out for a session that may be gone");
-    let heard = rig.heard();
-    assert!(heard.contains(&Heard::State(ConnectionState::Lost, Some(SESSION))));
-    assert_eq!(heard.last(), Some(&Heard::Failed(id, Failure::SessionChanged)));
+    let heard = rig.take_events();
+    assert!(heard.contains(&RigEvent::State(ConnectionState::Lost, Some(SESSION))));
+    assert_eq!(heard.last(), Some(&RigEvent::Failed(id, Failure::SessionChanged)));
 }
 
 #[test]
@@ -327,20 +327,20 @@ fn a_loss_is_followed_by_a_new_session_or_the_end_as_configured() {
     let mut rig = Rig::online();
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
-    rig.heard();
+    rig.take_events();
     let (asked, _, password) = rig.connect();
     assert_eq!((asked, password), (SessionId::NONE, vec![0; 16]));
     rig.grant(SessionId(5), TIMEOUT, false);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Reconnected, Some(SessionId(5)))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Reconnected, Some(SessionId(5)))]);
 
     let mut rig = Rig::online_with(Config { new_session_after_loss: false, ..config() });
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
     let states = [ConnectionState::Suspended, ConnectionState::Lost, ConnectionState::Closed];
-    let expected = states.map(|state| Heard::State(state, Some(SESSION)));
-    assert_eq!(rig.heard(), [&expected[..], &[Heard::Ended]].concat());
+    let expected = states.map(|state| RigEvent::State(state, Some(SESSION)));
+    assert_eq!(rig.take_events(), [&expected[..], &[RigEvent::Ended]].concat());
     let id = rig.get("/a");
-    assert_eq!(rig.heard(), [Heard::Failed(id, Failure::SessionExpired)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(id, Failure::SessionExpired)]);
 }
 
 #[test]
@@ -350,10 +350,10 @@ fn a_handshake_without_the_session_means_lost() {
     let waiting = rig.get("/a");
     rig.deadline();
     assert_eq!(rig.connect().0, SESSION);
-    rig.heard();
+    rig.take_events();
     rig.grant(SessionId::NONE, Duration::ZERO, false);
-    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
-    assert_eq!(rig.heard(), [lost, Heard::Failed(waiting, Failure::SessionExpired)]);
+    let lost = RigEvent::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.take_events(), [lost, RigEvent::Failed(waiting, Failure::SessionExpired)]);
     let before = rig.now;
     rig.deadline();
     assert_eq!(rig.now, before, "the next attempt is not delayed");
@@ -397,9 +397,9 @@ fn results_of_an_abandoned_attempt_are_ignored() {
     let old = rig.attempt();
     rig.lose();
     rig.deadline();
-    rig.heard();
+    rig.take_events();
     rig.step(Input::Disconnected(old));
     rig.step(Input::Connected(old));
     rig.step(Input::Frame { attempt: old, payload: &[0; 16] });
-    assert!(rig.heard().is_empty() && rig.sent().is_empty() && rig.wanted.is_some());
+    assert!(rig.take_events().is_empty() && rig.sent().is_empty() && rig.wanted.is_some());
 }

@@ -1,6 +1,6 @@
 //! The connection lost after every single message of an exchange.
 
-use crate::rig::{Heard, Rig, SESSION, config, get};
+use crate::rig::{Rig, RigEvent, SESSION, config, get};
 use ostler_client_core::{ConnectionState, Failure, Input};
 use ostler_proto::id::SessionId;
 
@@ -14,15 +14,15 @@ fn each_request_has_exactly_one_outcome() {
             rig.reply(xid, 1, 0);
         }
         rig.lose();
-        let mut expected: Vec<Heard> = Vec::new();
+        let mut expected: Vec<RigEvent> = Vec::new();
         for (n, id) in ids.iter().enumerate() {
             expected.push(match n < answered as usize {
-                true => Heard::Reply(*id, 0),
-                false => Heard::Failed(*id, Failure::ConnectionLoss),
+                true => RigEvent::Reply(*id, 0),
+                false => RigEvent::Failed(*id, Failure::ConnectionLoss),
             });
         }
-        expected.push(Heard::State(ConnectionState::Suspended, Some(SESSION)));
-        assert_eq!(rig.heard(), expected);
+        expected.push(RigEvent::State(ConnectionState::Suspended, Some(SESSION)));
+        assert_eq!(rig.take_events(), expected);
         rig.deadline();
         rig.attach();
         assert!(rig.sent().is_empty(), "nothing is sent twice");
@@ -51,12 +51,12 @@ fn a_waiting_request_survives_every_failed_attempt() {
                 rig.grant(SessionId::NONE, std::time::Duration::ZERO, false);
             }
         }
-        assert!(rig.heard().is_empty(), "phase {phase}");
+        assert!(rig.take_events().is_empty(), "phase {phase}");
         rig.deadline();
         rig.attach();
         assert_eq!(rig.sent(), [(1, get("/a", false))], "phase {phase}");
         rig.reply(1, 1, 0);
-        assert_eq!(rig.heard()[1], Heard::Reply(id, 0));
+        assert_eq!(rig.take_events()[1], RigEvent::Reply(id, 0));
     }
 }
 
@@ -97,9 +97,9 @@ fn a_foreign_session_in_the_handshake_is_refused() {
     rig.lose();
     rig.deadline();
     rig.connect();
-    rig.heard();
+    rig.take_events();
     rig.grant(SessionId(999), crate::rig::TIMEOUT, false);
-    assert!(rig.heard().is_empty() && rig.wanted.is_none());
+    assert!(rig.take_events().is_empty() && rig.wanted.is_none());
     rig.step(Input::Deadline);
     assert_eq!(rig.session.session_at(rig.now), Some(SESSION));
 }

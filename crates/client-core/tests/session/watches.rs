@@ -1,6 +1,6 @@
 //! Watches: which of them get an event, which are removed at the server, and which are set again.
 
-use crate::rig::{Heard, NO_NODE, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
+use crate::rig::{NO_NODE, Rig, RigEvent, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{Config, ConnectionState, EventKind, Failure, Input, WatchId};
 use ostler_proto::{
     error::ErrorCode,
@@ -31,16 +31,16 @@ fn each_kind_of_watch_gets_its_events() {
             rig.watch(7, &request, error);
             rig.event(event, "/px");
             rig.event(event, "/p");
-            let told: Vec<Heard> = rig
-                .heard()
+            let events: Vec<RigEvent> = rig
+                .take_events()
                 .into_iter()
-                .filter(|heard| !matches!(heard, Heard::Event(_, _, path) if path == "/px"))
+                .filter(|heard| !matches!(heard, RigEvent::Event(_, _, path) if path == "/px"))
                 .collect();
-            let expected = Heard::Event(vec![7], event.into(), "/p".into());
-            assert_eq!(told, if hears { vec![expected] } else { vec![] }, "{name} {event:?}");
+            let expected = RigEvent::Event(vec![7], event.into(), "/p".into());
+            assert_eq!(events, if hears { vec![expected] } else { vec![] }, "{name} {event:?}");
             rig.event(event, "/p");
             let stays = matches!(request, Request::AddWatch { .. }) && hears;
-            assert_eq!(rig.heard().len(), usize::from(stays), "{name} {event:?} again");
+            assert_eq!(rig.take_events().len(), usize::from(stays), "{name} {event:?} again");
         }
     }
 }
@@ -77,7 +77,7 @@ fn the_last_watcher_dropped_removes_the_entry() {
         rig.step(Input::Unwatch(WatchId(2)));
         assert_eq!(rig.sent(), [(3, removal("/p", kind))]);
         rig.reply(3, 1, 0);
-        assert!(rig.heard().is_empty());
+        assert!(rig.take_events().is_empty());
     }
 }
 
@@ -100,9 +100,9 @@ fn an_entry_stays_while_another_registration_is_under_way() {
     rig.step(Input::Unwatch(WatchId(1)));
     assert_eq!(rig.sent().len(), 1, "only the registration; a removal after it would take its entry");
     rig.reply(2, 1, 0);
-    rig.heard();
+    rig.take_events();
     rig.event(NodeDataChanged, "/p");
-    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::NodeDataChanged, "/p".into())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![2], EventKind::NodeDataChanged, "/p".into())]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
     rig.reply(7, 1, -5);
     assert_eq!(rig.sent(), [(8, removal("/q", 3))]);
     rig.reply(8, 1, 0);
-    assert!(rig.heard().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -218,9 +218,9 @@ fn a_persistent_watch_is_set_again_behind_a_one_shot_one_on_its_path() {
     for xid in 2..=5 {
         rig.reply(xid, 1, 0);
     }
-    rig.heard();
+    rig.take_events();
     rig.event(NodeDataChanged, "/p");
-    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
 }
 
 #[test]
@@ -290,12 +290,12 @@ fn removing_at_the_server_ends_the_watches_of_that_kind() {
     rig.ask(&removal("/p", 2));
     rig.ask_as(&get("/p", true), None, Some(4));
     rig.reply(4, 1, 0);
-    assert_eq!(rig.heard()[1], Heard::WatchesRemoved(vec![1]));
+    assert_eq!(rig.take_events()[1], RigEvent::WatchesRemoved(vec![1]));
     rig.reply(5, 1, 0);
     rig.reply(6, 1, 0);
     rig.ask(&removal("/p", 3));
     rig.reply(7, 1, 0);
-    assert_eq!(rig.heard()[2], Heard::WatchesRemoved(vec![2, 3, 4]));
+    assert_eq!(rig.take_events()[2], RigEvent::WatchesRemoved(vec![2, 3, 4]));
 }
 
 fn set(zxid: i64) -> SetWatches<'static> {
@@ -323,11 +323,11 @@ fn all_watches_are_set_again_before_anything_else_is_sent() {
         SetWatches { data: vec!["/d".into()], exist: vec!["/e".into()], child: vec!["/c".into()], ..set(77) };
     assert_eq!(sent[0], (SET_WATCHES, Request::SetWatches(expected)));
     assert_eq!(sent[1], (5, get("/y", false)));
-    rig.heard();
+    rig.take_events();
     // Events for missed changes come before the reply.
     rig.event(NodeDeleted, "/d");
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![1], EventKind::NodeDeleted, "/d".into())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![1], EventKind::NodeDeleted, "/d".into())]);
 }
 
 #[test]
@@ -339,9 +339,9 @@ fn persistent_watches_get_a_gap_once_they_are_set_again() {
     let expected =
         SetWatches { persistent: vec!["/p".into()], persistent_recursive: vec!["/r".into()], ..set(0) };
     assert_eq!(sent, [(SET_WATCHES, Request::SetWatches(expected))]);
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::Gap, String::new())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![1, 2], EventKind::Gap, String::new())]);
 }
 
 #[test]
@@ -350,15 +350,15 @@ fn watches_refused_by_an_overloaded_server_are_set_on_the_next_connection() {
     rig.watch(1, &get("/d", true), 0);
     rig.watch(2, &add_watch("/p", false), 0);
     let sent = rig.reattach();
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, THROTTLED);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Suspended, Some(SESSION))]);
     rig.deadline();
     rig.attach();
     assert_eq!(rig.sent(), sent, "all of them, and since the same change");
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![2], EventKind::Gap, String::new())]);
 }
 
 #[test]
@@ -368,9 +368,9 @@ fn a_renewal_refused_by_an_overloaded_server_leaves_no_silent_watch() {
     rig.ask_as(&get("/p", true), None, Some(2));
     rig.sent();
     rig.reply(2, 1, 0);
-    rig.heard();
+    rig.take_events();
     rig.reply(3, 1, THROTTLED);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Suspended, Some(SESSION))]);
 }
 
 #[test]
@@ -411,9 +411,9 @@ fn a_gap_is_reported_only_once_the_watch_is_set_again() {
     assert!(rig.sent().is_empty());
     rig.watch(2, &add_watch("/q", false), 0);
     rig.reattach();
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![2], EventKind::Gap, String::new())]);
 }
 
 #[test]
@@ -433,11 +433,11 @@ fn many_watches_are_set_in_chunks_below_the_servers_limit() {
         again.extend(part.data.iter().map(|path| path.to_string()));
     }
     assert_eq!((again, sent.len()), (paths, 8));
-    rig.heard();
+    rig.take_events();
     for _ in &sent {
         rig.reply(SET_WATCHES, 1, 0);
     }
-    assert!(rig.heard().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -505,12 +505,12 @@ fn a_watch_too_large_for_set_watches_is_refused_at_once() {
             let mut rig = Rig::online_with(Config { packet_max: 100, ..config() });
             if offline {
                 rig.lose();
-                rig.heard();
+                rig.take_events();
             }
             let id = rig.ask_as(&get(&format!("/{}", "x".repeat(length - 1)), true), None, Some(1));
             let too_large = length + 40 > 100;
-            let refused = Heard::Failed(id, Failure::TooLarge { size: length + 40, limit: 100 });
-            assert_eq!(rig.heard(), if too_large { vec![refused] } else { vec![] }, "{length}");
+            let refused = RigEvent::Failed(id, Failure::TooLarge { size: length + 40, limit: 100 });
+            assert_eq!(rig.take_events(), if too_large { vec![refused] } else { vec![] }, "{length}");
             if too_large {
                 continue;
             }
@@ -532,9 +532,9 @@ fn registrations_under_way_are_not_set_again() {
     let id = rig.ask_as(&get("/p", true), None, Some(1));
     let sent = rig.reattach();
     assert!(sent.is_empty());
-    assert_eq!(rig.heard()[0], Heard::Failed(id, Failure::ConnectionLoss));
+    assert_eq!(rig.take_events()[0], RigEvent::Failed(id, Failure::ConnectionLoss));
     rig.event(NodeDataChanged, "/p");
-    assert!(rig.heard().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -555,11 +555,11 @@ fn watches_outlive_a_session_unless_they_are_bound_to_it() {
     rig.watch(1, &get("/free", true), 0);
     rig.ask_as(&get("/bound", true), Some(SESSION), Some(2));
     rig.reply(2, 5, 0);
-    rig.heard();
+    rig.take_events();
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
-    let heard = rig.heard();
-    assert_eq!(heard.last(), Some(&Heard::WatchesEnded(vec![2])));
+    let heard = rig.take_events();
+    assert_eq!(heard.last(), Some(&RigEvent::WatchesEnded(vec![2])));
     rig.connect();
     rig.sent();
     rig.grant(ostler_proto::id::SessionId(5), TIMEOUT, false);
@@ -573,9 +573,9 @@ fn all_watches_end_with_the_client() {
     rig.watch(1, &get("/free", true), 0);
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
-    let heard = rig.heard();
-    assert!(heard.contains(&Heard::WatchesEnded(vec![1])));
-    assert!(heard.contains(&Heard::State(ConnectionState::Closed, Some(SESSION))));
+    let heard = rig.take_events();
+    assert!(heard.contains(&RigEvent::WatchesEnded(vec![1])));
+    assert!(heard.contains(&RigEvent::State(ConnectionState::Closed, Some(SESSION))));
 }
 
 #[test]
@@ -585,5 +585,5 @@ fn unknown_events_are_ignored() {
     ostler_proto::event::write_frame(&mut frame, None, EventType::NodeCreated, "/a");
     frame[4 + 16 + 3] = 9;
     rig.frame(&frame[4..]);
-    assert!(rig.heard().is_empty() && rig.wanted.is_some());
+    assert!(rig.take_events().is_empty() && rig.wanted.is_some());
 }

@@ -5,8 +5,9 @@ use crate::{
     client::Client,
     error::Result,
     operation::{Call, Operation, OperationContext, ReplyError, finish},
+    outcome::Reply,
     retry::Tries,
-    shared::{Create2, Reply},
+    shared::Create2,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;

@@ -191,8 +191,8 @@ async fn a_stream_and_a_one_shot_watch_on_one_path(client: &Client) {
     assert_eq!(kinds, [NodeDataChanged, NodeDataChanged, NodeDataChanged, NodeCreated]);
     // On servers before 3.9 the removal of one watch removes the other.
     for _ in 0..2 {
-        let (_, unheard) = client.get_data("/both").watch().await.unwrap();
-        drop(unheard);
+        let (_, dropped) = client.get_data("/both").watch().await.unwrap();
+        drop(dropped);
         client.sync("/").await.unwrap();
         client.set_data("/both", b"y").await.unwrap();
         let next = timeout(Duration::from_secs(10), stream.next()).await.unwrap().unwrap();

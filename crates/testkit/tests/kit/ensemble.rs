@@ -94,7 +94,7 @@ async fn a_member_stops_in_order_and_comes_back() {
     assert_eq!(client_of(&ensemble, leader).await.create("/a").await.unwrap(), 0);
     ensemble.restart(follower).await.unwrap();
     all_have(&ensemble, "/a").await;
-    assert_eq!(ensemble.leader(), Some(leader), "nobody looked for another");
+    assert_eq!(ensemble.leader(), Some(leader), "no election took place");
     assert!(matches!(ensemble.kill(ServerId(9)).await, Err(TestkitError::NoMember(ServerId(9)))));
 }
 
@@ -144,13 +144,13 @@ async fn a_deserted_leader_goes_on_until_the_links_heal() {
     let next = ensemble.until_led_by_another(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
     assert!(!left.exists("/a", false).await.unwrap(), "it has not heard of it");
-    let unheard = left.send_create("/unheard", false).await.unwrap();
+    let unanswered = left.send_create("/unanswered", false).await.unwrap();
     ensemble.member(leader).unwrap().until(|counts| counts.outstanding == 1).await.unwrap();
     ensemble.heal();
-    assert!(left.reply_to(unheard).await.is_err(), "it was never acknowledged");
+    assert!(left.reply_to(unanswered).await.is_err(), "the create was never acknowledged");
     ensemble.until_led().await.unwrap();
     all_have(&ensemble, "/a").await;
-    assert!(!client_of(&ensemble, leader).await.exists("/unheard", false).await.unwrap());
+    assert!(!client_of(&ensemble, leader).await.exists("/unanswered", false).await.unwrap());
     // The history comes from the logs of the others. Its own log can have transactions that a snapshot has undone.
     let history = ensemble.history(0).unwrap();
     assert_eq!(history.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["/a"]);
@@ -164,13 +164,13 @@ async fn an_isolated_leader_is_replaced_and_loses_its_uncommitted_writes() {
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
     ensemble.isolate(leader);
-    let unheard = left.send_create("/unheard", false).await.unwrap();
+    let unanswered = left.send_create("/unanswered", false).await.unwrap();
     let next = ensemble.until_led_by_another(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
-    assert!(left.reply_to(unheard).await.is_err(), "it was never acknowledged");
+    assert!(left.reply_to(unanswered).await.is_err(), "the create was never acknowledged");
     ensemble.heal();
     all_have(&ensemble, "/a").await;
-    assert!(!client_of(&ensemble, leader).await.exists("/unheard", false).await.unwrap());
+    assert!(!client_of(&ensemble, leader).await.exists("/unanswered", false).await.unwrap());
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn a_paused_leader_wakes_up_as_a_follower() {
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
     ensemble.pause(leader).await.unwrap();
-    assert_eq!(ensemble.leader(), None, "who sleeps leads nobody");
+    assert_eq!(ensemble.leader(), None, "a paused member does not count as leader");
     let asked = left.send_create("/late", false).await.unwrap();
     let next = ensemble.until_led().await.unwrap();
     assert_ne!(next, leader);
@@ -313,7 +313,7 @@ async fn the_history_has_each_created_and_deleted_znode() {
     let history = ensemble.history(0).unwrap();
     assert!(history.is_sorted_by(|a, b| a.zxid < b.zxid));
     let created = |round: usize| ChangeKind::Created { owner: Some(sessions[round]), data: vec![] };
-    let told: Vec<(&str, ChangeKind)> =
+    let changes: Vec<(&str, ChangeKind)> =
         history.iter().map(|change| (&*change.path, change.kind.clone())).collect();
     let expected = [
         ("/in-0", created(0)),
@@ -323,7 +323,7 @@ async fn the_history_has_each_created_and_deleted_znode() {
         ("/in-1", ChangeKind::Deleted),
         ("/in-2", ChangeKind::Deleted),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(changes, expected);
     let later = ensemble.history(history[3].zxid).unwrap();
     assert_eq!(later, history[4..]);
 }

@@ -110,7 +110,7 @@ async fn an_expired_session_is_reported_to_its_client_at_the_reconnect() {
     assert!(client.read_end().await);
     assert_eq!(server.sessions().unwrap(), [other.session]);
     let again = Client::reopen(server.address(), &client).await.unwrap();
-    assert_eq!((again.timeout_ms, again.session.0), (0, 0), "it is told that its session is gone");
+    assert_eq!((again.timeout_ms, again.session.0), (0, 0), "the handshake says that its session is gone");
     let gone = server.expire(client.session).await;
     assert!(matches!(gone, Err(TestkitError::NoSession(id)) if id == client.session));
 }

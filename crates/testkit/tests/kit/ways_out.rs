@@ -50,7 +50,7 @@ impl Losses {
         let (before, begun) = (log::lines(parts).len(), Instant::now());
         self.start(id).await;
         while log::lines(parts).len() == before {
-            assert!(begun.elapsed() < PATIENCE, "nothing was said of {parts:?}");
+            assert!(begun.elapsed() < PATIENCE, "no message with {parts:?}");
             thread::sleep(Duration::from_millis(5));
         }
     }
