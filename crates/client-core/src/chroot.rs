@@ -1,15 +1,15 @@
-//! A client's root: translates between paths of the application and paths of the server.
+//! A client's root (chroot): translates between paths of the application and paths of the server.
 
 use alloc::{borrow::Cow, string::String, sync::Arc};
 use core::fmt;
 use ostler_proto::path;
 
-/// The znode that is an application's root.
+/// The root of an application: its paths are relative to this znode.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Chroot(Arc<str>);
 
 impl Chroot {
-    /// The servers' root.
+    /// The servers' own root: no chroot.
     pub fn none() -> Chroot {
         Chroot(Arc::from(""))
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_go_in_and_out() {
+    fn paths_are_translated_in_both_directions() {
         for (root, inside, outside) in [
             ("", "/a", "/a"),
             ("/", "/", "/"),
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_keeps_its_name() {
+    fn paths_outside_of_the_root_stay_as_they_are() {
         let chroot = Chroot::new("/r").unwrap();
         assert_eq!(chroot.relative("/rs/a"), "/rs/a");
         assert_eq!(chroot.relative("/"), "/");
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_are_joined_and_checked() {
+    fn roots_are_joined_and_invalid_ones_refused() {
         let chroot = Chroot::new("/r").unwrap();
         assert_eq!(chroot.join("a/b").unwrap().root(), "/r/a/b");
         assert_eq!(chroot.join("/a").unwrap().root(), "/r/a");

@@ -13,7 +13,7 @@ pub struct AuthInfo {
     pub auth: Vec<u8>,
 }
 
-/// Secrets are not for logs.
+/// Without the secret, which must not appear in logs.
 impl core::fmt::Debug for AuthInfo {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("AuthInfo").field("scheme", &self.scheme).finish_non_exhaustive()

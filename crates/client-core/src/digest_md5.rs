@@ -1,4 +1,5 @@
-//! SASL DIGEST-MD5 (RFC 2831), as ZooKeeper's servers ask for it: quality `auth`, one exchange.
+//! SASL DIGEST-MD5 (RFC 2831) as ZooKeeper's servers use it: with the quality of protection `auth`, and one exchange for
+//! each connection.
 
 use alloc::{
     format,
@@ -10,7 +11,7 @@ use md5::{Digest, Md5};
 
 /// The service part of ZooKeeper's digest-uri, and the host part, which is the same for all servers.
 const URI: &str = "zookeeper/zk-sasl-md5";
-/// First and only use of a nonce.
+/// The nonce count: each nonce is used once.
 const COUNT: &str = "00000001";
 
 /// A user's name and password for SASL DIGEST-MD5.
@@ -22,7 +23,7 @@ pub struct SaslCredentials {
     pub password: String,
 }
 
-/// Secrets are not for logs.
+/// Without the secret, which must not appear in logs.
 impl core::fmt::Debug for SaslCredentials {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("SaslCredentials").field("user", &self.user).finish_non_exhaustive()
@@ -31,7 +32,7 @@ impl core::fmt::Debug for SaslCredentials {
 
 /// The client's response to a challenge, and the proof that the server must send back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct ChallengeResponse {
     /// The token to send.
     pub token: Vec<u8>,
     /// The proof that shows that the server knows the password.
@@ -39,7 +40,7 @@ pub struct Answer {
 }
 
 /// Makes the response to a challenge; `None` if it is not a challenge of DIGEST-MD5.
-pub fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<Answer> {
+pub fn respond(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<ChallengeResponse> {
     let directives = directives(challenge)?;
     let find = |key: &str| directives.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str());
     let (nonce, realm) = (find("nonce")?, find("realm").unwrap_or_default());
@@ -48,7 +49,7 @@ pub fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> 
     {
         return None;
     }
-    let keyed = Keyed { credentials, realm, nonce, cnonce, uri: URI };
+    let input = DigestInput { credentials, realm, nonce, cnonce, uri: URI };
     let SaslCredentials { user, .. } = credentials;
     let token = format!(
         "charset=utf-8,username={},realm={},nonce={},nc={COUNT},cnonce=\"{cnonce}\",digest-uri=\"{URI}\",\
@@ -56,9 +57,9 @@ pub fn answer(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> 
         quoted(user),
         quoted(realm),
         quoted(nonce),
-        keyed.response("AUTHENTICATE")
+        input.response("AUTHENTICATE")
     );
-    Some(Answer { token: token.into_bytes(), proof: keyed.response("") })
+    Some(ChallengeResponse { token: token.into_bytes(), proof: input.response("") })
 }
 
 /// Whether the server's last token has this proof.
@@ -67,7 +68,8 @@ pub fn is_proof(token: &[u8], proof: &str) -> bool {
         .is_some_and(|found| found.iter().any(|(name, value)| name == "rspauth" && value == proof))
 }
 
-struct Keyed<'a> {
+/// The values that the digests are made of.
+struct DigestInput<'a> {
     credentials: &'a SaslCredentials,
     realm: &'a str,
     nonce: &'a str,
@@ -75,10 +77,10 @@ struct Keyed<'a> {
     uri: &'a str,
 }
 
-impl Keyed<'_> {
-    /// `AUTHENTICATE` for the client's response, nothing for the server's.
+impl DigestInput<'_> {
+    /// The response value. `method` is `AUTHENTICATE` for the client's, and empty for the server's.
     fn response(&self, method: &str) -> String {
-        let Keyed { credentials, realm, nonce, cnonce, uri } = self;
+        let DigestInput { credentials, realm, nonce, cnonce, uri } = self;
         let mut secret = single_byte(&credentials.user);
         secret.push(b':');
         secret.extend(single_byte(realm));
@@ -92,7 +94,7 @@ impl Keyed<'_> {
     }
 }
 
-/// Text is hashed as Latin-1 where that has all its characters, else as UTF-8.
+/// The bytes to hash for a text: Latin-1 if it has all of its characters, else UTF-8.
 fn single_byte(text: &str) -> Vec<u8> {
     let latin: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
     latin.unwrap_or_else(|| text.as_bytes().to_vec())
@@ -100,7 +102,7 @@ fn single_byte(text: &str) -> Vec<u8> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // A string takes whatever is written to it.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -110,7 +112,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// `name=value` pairs with commas between; values may be quoted.
+/// Reads `name=value` pairs, separated by commas; values may be quoted. `None` if the token is malformed.
 pub fn directives(token: &[u8]) -> Option<Vec<(String, String)>> {
     let mut rest = core::str::from_utf8(token).ok()?.trim_start();
     let mut found = Vec::new();
@@ -153,25 +155,25 @@ mod tests {
 
     /// The example in section 4 of RFC 2831.
     #[test]
-    fn the_rfcs_example_comes_out() {
-        let keyed = Keyed {
+    fn responses_equal_those_of_the_rfcs_example() {
+        let input = DigestInput {
             credentials: &credentials(),
             realm: "elwood.innosoft.com",
             nonce: "OA6MG9tEQGm2hh",
             cnonce: "OA6MHXh6VqTrRk",
             uri: "imap/elwood.innosoft.com",
         };
-        assert_eq!(keyed.response("AUTHENTICATE"), "d388dad90d4bbd760a152321f2143af7");
-        assert_eq!(keyed.response(""), "ea40f60335c427b5527b84dbabcdfffd");
+        assert_eq!(input.response("AUTHENTICATE"), "d388dad90d4bbd760a152321f2143af7");
+        assert_eq!(input.response(""), "ea40f60335c427b5527b84dbabcdfffd");
     }
 
     #[test]
-    fn challenges_are_read_with_their_quotes() {
+    fn challenges_with_quoted_values_are_read() {
         let challenge =
             br#"realm="a\"b, c",nonce="n=1",charset=utf-8, algorithm=md5-sess,qop="auth-conf, auth""#;
         let found = directives(challenge).unwrap();
         assert_eq!(found[0], ("realm".into(), "a\"b, c".into()));
-        let answer = answer(&credentials(), challenge, "c").unwrap();
+        let answer = respond(&credentials(), challenge, "c").unwrap();
         let text = String::from_utf8(answer.token).unwrap();
         assert!(text.contains(r#"realm="a\"b, c",nonce="n=1""#), "{text}");
         assert!(is_proof(format!("rspauth={}", answer.proof).as_bytes(), &answer.proof));
@@ -179,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_challenge_is_refused() {
+    fn malformed_and_unsupported_challenges_are_refused() {
         for token in
             ["", "nonce", "nonce=\"x", "nonce=1,algorithm=md5", "nonce=1,algorithm=md5-sess,qop=auth-int"]
         {
-            assert_eq!(answer(&credentials(), token.as_bytes(), "c"), None, "{token}");
+            assert_eq!(respond(&credentials(), token.as_bytes(), "c"), None, "{token}");
         }
-        assert_eq!(answer(&credentials(), &[0xff, b'='], "c"), None);
+        assert_eq!(respond(&credentials(), &[0xff, b'='], "c"), None);
     }
 }

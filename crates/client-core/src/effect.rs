@@ -31,7 +31,7 @@ pub enum Failure {
     #[error("the client is closed")]
     Closed,
     /// The request is larger than the largest frame. It was not sent.
-    #[error("the request takes {size} bytes, and {limit} is the limit; it was not sent")]
+    #[error("the request has {size} bytes, the limit is {limit}; it was not sent")]
     TooLarge {
         /// The size of the request's frame, in bytes.
         size: usize,
@@ -45,9 +45,9 @@ pub enum Failure {
 pub enum Effect {
     /// Connect to a server. Drop bytes that are not sent yet.
     Connect {
-        /// The attempt, which inputs about its outcome must name.
+        /// The number of the attempt. Inputs about its outcome repeat it.
         attempt: AttemptId,
-        /// Number of the server.
+        /// The server's index.
         host: usize,
     },
     /// Close the connection, or give up the attempt. Drop bytes that are not sent yet.
@@ -70,7 +70,7 @@ pub enum Effect {
         /// Why there is no reply.
         failure: Failure,
     },
-    /// A watched change.
+    /// An event for watches.
     Event {
         /// The watches that get the event, in the order of their registration.
         watchers: Vec<WatchId>,
@@ -89,7 +89,7 @@ pub enum Effect {
     State(SessionState),
     /// Ask this server with `isro` whether it can write. If it can, step with `FoundReadWrite`.
     ProbeReadWrite {
-        /// Number of the server.
+        /// The server's index.
         host: usize,
     },
     /// The client is closed. No effect follows.

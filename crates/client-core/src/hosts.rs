@@ -1,4 +1,4 @@
-//! Which server to try next, and when.
+//! Decides which server to try next, and how long to wait before.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,25 +12,25 @@ const WAIT_MIN: Duration = Duration::from_millis(50);
 /// The longest wait between attempts.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// The servers in an order of their own for each client, so that many clients spread over all of them.
+/// The servers in an order that differs from client to client, so that many clients spread over all of them.
 #[derive(Debug)]
 pub(crate) struct Hosts {
     order: Vec<usize>,
-    /// Place in `order` of the next attempt.
+    /// The index in `order` of the next attempt.
     next: usize,
     /// Attempts since the last connection that held.
     failures: u32,
-    chance: SplitMix64,
+    random: SplitMix64,
 }
 
 impl Hosts {
     pub(crate) fn new(count: usize, seed: u64) -> Hosts {
-        let mut chance = SplitMix64::seed_from_u64(seed);
+        let mut random = SplitMix64::seed_from_u64(seed);
         let mut order: Vec<usize> = (0..count).collect();
         for last in (1..count).rev() {
-            order.swap(last, below(&mut chance, last as u64 + 1) as usize);
+            order.swap(last, below(&mut random, last as u64 + 1) as usize);
         }
-        Hosts { order, next: 0, failures: 0, chance }
+        Hosts { order, next: 0, failures: 0, random }
     }
 
     /// The server to try now.
@@ -62,17 +62,17 @@ impl Hosts {
         }
         let whole = WAIT_MAX.min(WAIT_MIN * 2_u32.pow((rounds - 1).min(10)));
         let half = whole / 2;
-        half + Duration::from_micros(below(&mut self.chance, half.as_micros() as u64 + 1))
+        half + Duration::from_micros(below(&mut self.random, half.as_micros() as u64 + 1))
     }
 
     /// The number of the next attempt. No number is used twice.
     pub(crate) fn nonce(&mut self) -> u64 {
-        self.chance.next_u64()
+        self.random.next_u64()
     }
 }
 
-fn below(chance: &mut SplitMix64, limit: u64) -> u64 {
-    chance.next_u64() % limit
+fn below(random: &mut SplitMix64, limit: u64) -> u64 {
+    random.next_u64() % limit
 }
 
 #[cfg(test)]
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_server_has_its_turn_in_an_order_of_the_seed() {
+    fn each_round_tries_every_server_in_the_order_of_the_seed() {
         let round = |seed| {
             let mut hosts = Hosts::new(5, seed);
             (0..5).map(|_| hosts.take()).collect::<Vec<_>>()
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_round_does_not_wait_and_later_ones_wait_longer_but_not_for_ever() {
+    fn the_first_round_has_no_waits_and_later_ones_have_growing_but_limited_waits() {
         let mut hosts = Hosts::new(3, 7);
         assert!((0..3).all(|_| hosts.wait().is_zero()));
         let first = hosts.wait();

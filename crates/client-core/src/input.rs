@@ -11,7 +11,7 @@ pub struct RequestId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
 
-/// The number of an attempt to connect, and of the connection that comes of it.
+/// The number of an attempt to connect, and of the resulting connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AttemptId(pub u64);
 
@@ -30,17 +30,17 @@ pub enum Input<'a> {
         /// The watch that the request sets, if it does. The request's watch flag must be set then.
         watch: Option<WatchId>,
     },
-    /// The application needs a watch no more.
+    /// The application has dropped a watch.
     Unwatch(WatchId),
     /// The application holds something by an ephemeral znode of this session. Until there have been as many releases as
-    /// holds, only writes show that the session lives, and the session sends a transaction that only checks at
-    /// intervals. If [`is_proven`](crate::Session::is_proven) is false after this, the caller asks for the first one.
+    /// holds, only writes prove that the session lives. At intervals the session sends a write of its own: a transaction
+    /// that only checks. If [`is_proven`](crate::Session::is_proven) is false after this, the caller sends the first one.
     Hold(SessionId),
     /// The application has released something that it held in this session.
     Release(SessionId),
-    /// Another identity, for this connection and all later ones.
+    /// Adds an identity to this connection and all later ones.
     AddAuth {
-        /// The number of the request; it is answered like one.
+        /// The request's number. Exactly one `Reply` or `Failed` answers it.
         id: RequestId,
         /// The identity.
         auth: AuthInfo,

@@ -32,8 +32,8 @@ pub use state::{ConnectionState, SessionState};
 pub use time::Mono;
 pub use watch_table::EventKind;
 
-/// The exchange of SASL tokens, for the fuzz targets.
+/// The functions for SASL tokens, public for the fuzz targets only.
 #[doc(hidden)]
 pub mod sasl_tokens {
-    pub use crate::digest_md5::{Answer, answer, directives, is_proof};
+    pub use crate::digest_md5::{ChallengeResponse, directives, is_proof, respond};
 }

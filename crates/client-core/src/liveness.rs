@@ -1,27 +1,29 @@
-//! How long the session can be taken to live, and when to give signs of life.
+//! How long the session can be taken to live, and when to send signs of life.
 //!
-//! A server expires a session when it has heard nothing for the session's timeout T. But it is the leader that
-//! expires, and of what a follower answers it hears with the follower's next report, half a tick later; if the
-//! follower dies before, not at all. Only the handshake reaches the leader by itself.
+//! The leader expires a session when it has heard nothing of it for the session's timeout T. A follower answers requests
+//! of its clients by itself. It reports the live sessions to the leader every half tick. If it dies before the next
+//! report, the leader does not hear of them. Only the handshake reaches the leader directly.
 //!
-//! Let s be when the last request was sent that was answered. The follower lived then, so its last report was less
-//! than half a tick before s, or later. What had been answered by then was reported. So the leader has heard of the
-//! session no earlier than the sending of the last request whose answer was there half a tick before s; and the
-//! session lives at least until T after that. From then on it must be taken for lost.
+//! Let s be the time at which the client sent the last request that was answered. The follower was alive after s, so its
+//! last report was sent less than half a tick before s, or later. The report contained all sessions that the follower
+//! had answered by then. Take the last request whose answer had arrived half a tick before s: the leader has heard of
+//! the session after that request was sent, and does not expire it within T after that. From then on the client must
+//! take the session for lost.
 //!
-//! That is for a follower that works or has died. One that is cut off from its leader, and does not know it yet,
-//! answers pings by itself for up to syncLimit ticks, and its reports go nowhere; a leader that has been replaced does
-//! so, too. Then the session can be over for that long before it is taken for lost. Pings cannot show it; a write can,
-//! as its answer takes a quorum: what the follower reported before went the same way before it, and no later leader had
-//! begun to count. So while something is held by the session, s is when the last write was sent that was answered, and
-//! there is one after each quarter of T: a transaction that only checks.
+//! This holds for a follower that works or has died. A follower that is cut off from its leader and has not noticed it
+//! answers pings for up to `syncLimit` ticks, but its reports do not arrive. A leader that has been replaced does the
+//! same. Meanwhile the session may expire. Pings cannot show this, a write can, because its answer needs a quorum: the
+//! earlier reports of the follower took the same way before the write, and no later leader had begun to count the time.
+//! So while something is held in the session, s is the time at which the client sent the last write that was answered.
+//! The client sends a write after each quarter of T: a transaction that only checks.
 //!
-//! A server that says of itself that it is cut off, and serves reads alone, shows nothing of a session of the ensemble:
-//! it is lost when it would have been without that connection.
+//! The answers of a read-only server, which is cut off from its ensemble, prove nothing about a session of the ensemble.
+//! The session is lost at the same time as without that connection.
 //!
-//! A ping after an eighth of T keeps that moment near. So that there is time for another server, a connection is
-//! given up when it was silent for half of T. While something is held s may be older: then it is given up after three
-//! eighths, and also when such a write has no answer for so long, whatever else is answered.
+//! A ping after an eighth of T keeps s recent. A connection that was silent for half of T is given up, so that there is
+//! time for another server. While something is held, s may be older: then the connection is given up after three
+//! eighths of T of silence, and also if a write for proof has had no answer for that long, even if other requests are
+//! answered.
 
 use crate::time::Mono;
 use alloc::collections::VecDeque;
@@ -31,73 +33,73 @@ use ostler_planted::{self as planted, Bug};
 /// The servers' tick, if nothing else is known.
 const TICK: Duration = Duration::from_secs(2);
 
-/// Moments of the current connection and session.
+/// The times of the current connection and session from which deadlines follow.
 #[derive(Debug, Clone)]
 pub(crate) struct Liveness {
-    /// Granted by the server.
+    /// The session timeout that the server has granted.
     timeout: Duration,
     /// The longest time between a follower's reports.
     report: Duration,
-    /// Some of the requests that were answered, oldest first. The first is the one that the leader has surely
-    /// heard of.
-    answered: VecDeque<Answered>,
-    /// When the latest of all requests was sent that were answered.
+    /// Some of the answered requests, oldest first. The leader has heard of the session since the first was sent.
+    answered: VecDeque<AnsweredRequest>,
+    /// When the latest answered request was sent.
     newest: Mono,
-    /// When the latest of all writes was sent that were done.
+    /// When the latest successful write was sent.
     written: Mono,
     /// When the last request was sent.
     sent: Mono,
     /// When the last bytes came.
     heard: Mono,
-    /// When the ping was sent that has no answer yet.
+    /// When the ping without an answer was sent, if there is one.
     ping: Option<Mono>,
-    /// When the first write was sent for its answer's sake after the last one that was done.
+    /// When the first write for proof was sent after the last successful write.
     doubted: Option<Mono>,
-    /// What a quorum has shown.
+    /// What writes have proven.
     proof: Proof,
-    /// At a server that shows nothing: when the session would be lost by what was known before.
+    /// At a read-only server: when the session is lost by what earlier servers have answered.
     at_most: Option<Mono>,
 }
 
-/// What is known of a session by writes alone, whichever connections they went by.
+/// What writes have proven about the session, over all of its connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proof {
-    /// The leader has surely heard of the session since then.
+    /// The leader has heard of the session since then.
     base: Mono,
-    /// The session's timeout then. Another server may grant another one.
+    /// The session's timeout at that time. Another server may grant another one.
     timeout: Duration,
-    /// When the last write was sent on this connection that was done, or was sent for its answer's sake.
+    /// When the last write was sent on this connection that was successful, or was sent for proof.
     asked: Option<Mono>,
-    /// How many things are held by the session.
+    /// The number of things that are held in the session.
     holds: u64,
-    /// Nothing else counts.
-    alone: bool,
+    /// Whether only writes count as signs of life.
+    decides: bool,
 }
 
 impl Proof {
-    /// A quorum has agreed on the session that was asked for at `asked`.
+    /// A quorum has agreed on a new session, which the client requested at `asked`.
     fn of_new_session(asked: Mono, timeout: Duration) -> Proof {
-        Proof { base: asked, timeout, asked: None, holds: 0, alone: false }
+        Proof { base: asked, timeout, asked: None, holds: 0, decides: false }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Answered {
+struct AnsweredRequest {
     sent: Mono,
-    /// `None` for the handshake: the leader has heard of it as soon as it was sent, as it were.
+    /// When the answer arrived. `None` for the handshake, of which the leader hears directly.
     answer: Option<Mono>,
 }
 
-impl Answered {
-    /// Whether a follower that reports so often, and lived at `moment`, has told the leader.
+impl AnsweredRequest {
+    /// Whether a follower that was alive at `moment`, and reports at this interval, has reported this request.
     fn is_reported_by(&self, moment: Mono, report: Duration) -> bool {
         self.answer.is_none_or(|answer| answer + report <= moment)
     }
 }
 
 impl Liveness {
-    /// A handshake asked for at `asked` is answered at `now`. `tick` is the servers' tick or longer; if it is not
-    /// known, the session has at least two of them. `proof` is of the session's earlier connections.
+    /// For a connection whose handshake was requested at `asked` and answered at `now`. `tick` is the servers' tick or
+    /// longer; if it is not known, the session's timeout is taken to be at least two ticks. `proof` comes from the
+    /// session's earlier connections.
     pub(crate) fn new(
         timeout: Duration,
         tick: Option<Duration>,
@@ -105,7 +107,7 @@ impl Liveness {
         now: Mono,
         proof: Option<Proof>,
     ) -> Liveness {
-        let handshake = Answered { sent: asked, answer: None };
+        let handshake = AnsweredRequest { sent: asked, answer: None };
         let proof =
             proof.map_or(Proof::of_new_session(asked, timeout), |known| Proof { asked: None, ..known });
         Liveness {
@@ -123,8 +125,7 @@ impl Liveness {
         }
     }
 
-    /// The same at a server that is cut off from the session's leader and says so. `known` is when the session is lost
-    /// by what others have answered.
+    /// The same at a read-only server. `known` is when the session is lost by what other servers have answered.
     pub(crate) fn at_most(self, known: Mono) -> Liveness {
         Liveness { at_most: Some(known), ..self }
     }
@@ -135,21 +136,21 @@ impl Liveness {
 
     /// The leader has heard of the session since then, if the server that answers is not cut off from it.
     fn base(&self) -> Mono {
-        // There is the handshake, or what has taken its place.
+        // The list is never empty: it begins with the handshake, and the last element is never removed.
         self.answered.front().map_or(Mono::START, |known| known.sent)
     }
 
-    /// From this moment on the session may have been expired.
+    /// From this time on the leader may have expired the session.
     pub(crate) fn lost_at(&self) -> Mono {
         let believed = self.base() + self.timeout;
         let proven = self.proof.base + self.proof.timeout;
-        let lives_until = if self.proof.alone { believed.min(proven) } else { believed };
+        let lives_until = if self.proof.decides { believed.min(proven) } else { believed };
         let lost_at =
             if planted::is(Bug::SessionOutlived) { lives_until + self.timeout / 2 } else { lives_until };
         self.at_most.map_or(lost_at, |known| known.min(lost_at))
     }
 
-    /// From this moment on the connection is given up: the rest of the session's time is for another one.
+    /// When the connection is given up if nothing more comes. The rest of the session's time is for another connection.
     pub(crate) fn silent_at(&self) -> Mono {
         if self.proof.holds == 0 {
             return self.heard + self.timeout / 2;
@@ -157,53 +158,54 @@ impl Liveness {
         self.doubted.map_or(self.heard, |doubted| doubted.min(self.heard)) + self.timeout * 3 / 8
     }
 
-    /// One thing more is held by the session.
+    /// One more thing is held in the session.
     pub(crate) fn on_hold(&mut self, now: Mono) {
         self.proof.holds += 1;
         self.rely_on_proof(now);
-        if !self.proof.alone {
-            // Whoever holds it waits for a write of its own.
+        if !self.proof.decides {
+            // The holder sends a write itself and waits for it.
             self.proof.asked = Some(now);
         }
     }
 
-    /// One less.
+    /// One thing less is held in the session.
     pub(crate) fn on_release(&mut self) {
         self.proof.holds = self.proof.holds.saturating_sub(1);
-        self.proof.alone &= self.proof.holds > 0;
+        self.proof.decides &= self.proof.holds > 0;
     }
 
-    /// Whether only what a quorum has shown counts. Not so where something is held and the last write is long ago: then
-    /// the next one decides.
+    /// Whether only writes count as signs of life. False if nothing is held, and as long as the last write is too old:
+    /// then the next one decides.
     pub(crate) fn is_proven(&self) -> bool {
-        self.proof.alone
+        self.proof.decides
     }
 
     fn rely_on_proof(&mut self, now: Mono) {
-        // Until the next one is answered.
+        // The rest of the time is for the next write to be answered.
         let is_fresh = now < self.proof.base + self.proof.timeout * 3 / 4;
-        self.proof.alone |= self.proof.holds > 0 && is_fresh;
+        self.proof.decides |= self.proof.holds > 0 && is_fresh;
     }
 
-    /// When to send a write for its answer's sake.
+    /// When to send the next write for proof.
     pub(crate) fn proof_at(&self) -> Option<Mono> {
         let after = |asked| asked + self.timeout / 4;
         (self.proof.holds > 0).then(|| self.proof.asked.map_or(Mono::START, after))
     }
 
-    /// A write goes out for its answer's sake.
+    /// A write for proof is sent.
     pub(crate) fn on_proof(&mut self, now: Mono) {
         self.proof.asked = Some(now);
         self.doubted.get_or_insert(now);
     }
 
-    /// A write sent at `sent` is done.
+    /// A write that was sent at `sent` was successful.
     pub(crate) fn on_written(&mut self, sent: Mono, now: Mono) {
         self.written = self.written.max(sent);
         self.proof.asked = self.proof.asked.max(Some(sent));
         self.doubted = None;
         self.on_answer(sent, now);
-        // Before something was held, a ping that overtook this may have counted for more than this can show.
+        // Before anything was held, the answer to a later ping may have arrived first and moved the first request further
+        // than this write proves.
         if let Some(first) = self.answered.front()
             && first.is_reported_by(sent, self.report)
         {
@@ -217,7 +219,7 @@ impl Liveness {
     pub(crate) fn ping_at(&self) -> Mono {
         match self.ping {
             Some(_) => self.silent_at(),
-            // A request that goes out just now is a sign of life, too; but only its answer proves it.
+            // Each request is a sign of life as well, but only its answer proves that it arrived.
             None => (self.sent + self.timeout / 8).min(self.newest + self.timeout / 4),
         }
     }
@@ -231,7 +233,7 @@ impl Liveness {
         self.ping = Some(now);
     }
 
-    /// A ping on a connection that is lost has no answer.
+    /// The connection is lost, and no answer to its ping will come.
     pub(crate) fn on_disconnected(&mut self) {
         self.ping = None;
     }
@@ -243,9 +245,9 @@ impl Liveness {
     /// A request sent at `sent` is answered now.
     pub(crate) fn on_answer(&mut self, sent: Mono, now: Mono) {
         self.newest = self.newest.max(sent);
-        // A few of very many do.
+        // To limit the list, not every request is kept.
         if self.answered.back().is_none_or(|last| sent >= last.sent + self.timeout / 32) {
-            self.answered.push_back(Answered { sent, answer: Some(now) });
+            self.answered.push_back(AnsweredRequest { sent, answer: Some(now) });
         }
         let shown = if self.proof.holds > 0 { self.written } else { self.newest };
         while self.answered.get(1).is_some_and(|next| next.is_reported_by(shown, self.report)) {
@@ -253,7 +255,7 @@ impl Liveness {
         }
     }
 
-    /// The ping is answered. False if none was sent.
+    /// A ping is answered. Returns false if none was sent.
     pub(crate) fn on_pong(&mut self, now: Mono) -> bool {
         match self.ping.take() {
             Some(sent) => {
@@ -282,7 +284,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
         /// A follower answers, reports every half tick, and dies. The leader counts from the last report with the
-        /// session in it. Whatever the client knew at any time, it gave the session up before the leader did.
+        /// session in it. The client gives the session up before the leader does.
         #[test]
         fn the_leader_never_expires_a_session_that_is_taken_to_live(
             tick in 100_u64..=TIMEOUT / 2,
@@ -312,9 +314,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// A follower that is cut off answers what it can answer alone, and its reports do not arrive.
+        /// A follower that is cut off answers pings and reads, and its reports do not arrive.
         #[test]
-        fn nor_one_by_which_something_is_held_where_the_follower_is_cut_off(
+        fn a_cut_off_followers_leader_never_expires_a_held_session_that_is_proven(
             tick in 100_u64..=TIMEOUT / 2,
             phase in 0_u64..4000,
             requests in
@@ -354,7 +356,7 @@ mod tests {
         }
     }
 
-    /// The time of the last report before the follower's end that had the session in it; 0 for the handshake.
+    /// The time of the last report with the session in it before the follower's end; 0 for the handshake.
     fn heard_by_leader(arrivals: &[u64], period: u64, phase: u64, dies_at: u64) -> u64 {
         let report_after = |moment: u64| {
             (moment + period - phase % period).div_ceil(period) * period + phase % period - period

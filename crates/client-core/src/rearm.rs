@@ -1,4 +1,4 @@
-//! Watches set again on a new connection, in chunks that a server takes.
+//! Sets watches again on a new connection, in chunks that a server accepts.
 
 use crate::{
     input::WatchId,
@@ -7,11 +7,11 @@ use crate::{
 use alloc::{borrow::Cow, vec::Vec};
 use ostler_proto::{id::Zxid, request::SetWatches};
 
-/// Bytes of paths in one setWatches; upstream's clients cut there too, well below any server's limit.
+/// Bytes of paths in one setWatches. ZooKeeper's clients use the same limit, which is well below any server's.
 const CHUNK: usize = 128 << 10;
-/// Bytes that a path takes beside its own.
+/// Bytes of a path's length field.
 const PATH_OVERHEAD: usize = 4;
-/// Bytes that a setWatches takes beside its paths: the header, the zxid, and the lengths of five lists.
+/// Bytes of a setWatches without its paths: the header, the zxid, and the lengths of five lists.
 const FRAME_OVERHEAD: usize = 8 + 8 + 5 * 4;
 
 /// Bytes of a setWatches with this path alone.
@@ -19,16 +19,16 @@ pub(crate) fn size_alone(path: &str) -> usize {
     FRAME_OVERHEAD + PATH_OVERHEAD + path.len()
 }
 
-/// One setWatches, and who must be told that there may have been a gap once it is answered.
+/// One setWatches, and the watches that get a [`Gap`](crate::EventKind::Gap) once it is answered.
 #[derive(Debug)]
 pub(crate) struct Chunk<'a> {
     pub(crate) request: SetWatches<'a>,
     pub(crate) gaps: Vec<WatchId>,
 }
 
-/// All watches in chunks of at most `packet_max` bytes, given that none is larger [alone](size_alone). `seen` is the
-/// last change that the client has heard of in a reply: the server reports what came after it. For persistent watches
-/// no server does that, so their watchers are to be told.
+/// All watches in chunks of at most `packet_max` bytes, if none is larger [alone](size_alone). `seen` is the last zxid
+/// that the client has seen in a reply: the server reports later changes to one-shot watches. Servers do not report them
+/// to persistent watches, so those get a gap event.
 pub(crate) fn chunks(table: &WatchTable, seen: Zxid, packet_max: usize) -> Vec<Chunk<'_>> {
     let new = || Chunk {
         request: SetWatches { relative_zxid: seen.to_wire(), ..SetWatches::default() },

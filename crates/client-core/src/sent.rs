@@ -1,4 +1,4 @@
-//! Requests on their way: waiting for a connection, or sent and waiting for their replies.
+//! Requests without a reply: those that wait for a connection, and those that are sent.
 
 use crate::{
     input::{RequestId, WatchId},
@@ -8,76 +8,77 @@ use crate::{
 use alloc::{boxed::Box, vec::Vec};
 use ostler_proto::id::{SessionId, Xid};
 
-/// Waiting for a connection, encoded already but for its xid.
+/// A request that waits for a connection. It is encoded, except for its xid.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) id: RequestId,
-    /// The only session that it may go to.
+    /// The session that the request is bound to, if it is.
     pub(crate) bound: Option<SessionId>,
     pub(crate) since: Mono,
     pub(crate) frame: Vec<u8>,
     /// See [`Sent::writes`].
     pub(crate) writes: bool,
-    pub(crate) side: Option<Box<Side>>,
+    pub(crate) watch_change: Option<Box<WatchChange>>,
 }
 
-/// Sent and not answered. A server answers in the order of the requests.
+/// A request that is sent and not answered. A server answers in the order of the requests.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) xid: Xid,
     pub(crate) at: Mono,
-    /// Whether it takes a quorum to do it.
+    /// Whether the request needs a quorum.
     pub(crate) writes: bool,
-    pub(crate) what: What,
+    pub(crate) purpose: Purpose,
 }
 
+/// Why a request was sent, which decides what its reply means.
 #[derive(Debug)]
-pub(crate) enum What {
+pub(crate) enum Purpose {
     /// A request of the application.
-    Asked { id: RequestId, side: Option<Box<Side>> },
-    /// The session's own removeWatches.
+    Application { id: RequestId, watch_change: Option<Box<WatchChange>> },
+    /// A removeWatches of the session itself.
     RemoveWatches { path: Box<str>, kind: i32 },
-    /// A transaction that only checks: that it is answered is all that is wanted.
+    /// A transaction that only checks. Its reply proves that the session lives.
     Proof,
-    /// A persistent watch set again, whose answer says nothing new.
+    /// A persistent watch is set again. The reply has no effect.
     Renewal,
-    /// The end of the session.
+    /// The session is closed.
     Close,
 }
 
-/// What a request does to this side's watches, once it is answered.
+/// What a request changes in the client's watches once it is answered.
 #[derive(Debug)]
-pub(crate) enum Side {
-    /// It asks for one.
+pub(crate) enum WatchChange {
+    /// It sets a watch.
     Registering(Registering),
-    /// It removes the server's entries of a path, whoever needs them.
+    /// It removes the server's entries of a path, even if watches of the client need them.
     Removing { path: Box<str>, kind: i32 },
 }
 
-impl Side {
-    /// The lasting watches whose place the one that is asked for takes, at servers before 3.9: they keep one kind for
-    /// each path. A recursive one takes a persistent one's place, too, but hears of nearly all that is for that.
-    pub(crate) fn takes_place(&self) -> Option<(Box<str>, &'static [EntryKind])> {
-        let Side::Registering(Registering { registration, by }) = self else { return None };
-        let taken: &[EntryKind] = match by {
-            By::GetData | By::Exists | By::GetChildren => &LASTING,
-            By::Persistent => &[EntryKind::Recursive],
-            By::Recursive => &[],
+impl WatchChange {
+    /// The path, and the lasting entries there that the new watch replaces at servers before 3.9, which keep one kind of
+    /// watch for each path. A recursive watch replaces a persistent one as well, but gets nearly all of its events.
+    pub(crate) fn replaced_entries(&self) -> Option<(Box<str>, &'static [EntryKind])> {
+        let WatchChange::Registering(Registering { registration, request }) = self else { return None };
+        let taken: &[EntryKind] = match request {
+            WatchRequest::GetData | WatchRequest::Exists | WatchRequest::GetChildren => &LASTING,
+            WatchRequest::Persistent => &[EntryKind::Recursive],
+            WatchRequest::Recursive => &[],
         };
         Some((registration.path.clone(), taken))
     }
 }
 
-/// A registration and the request that asks for it.
+/// A watch registration, and the kind of request that sets it.
 #[derive(Debug)]
 pub(crate) struct Registering {
     pub(crate) registration: Registration,
-    pub(crate) by: By,
+    pub(crate) request: WatchRequest,
 }
 
-/// How the watch is set, which says what a reply means for it.
+/// The kind of request that sets a watch. It decides what the reply means for the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum WatchRequest {
     GetData,
     Exists,
     GetChildren,
@@ -85,7 +86,7 @@ pub(crate) enum By {
     Recursive,
 }
 
-/// setWatches that is not answered yet.
+/// A setWatches that is not answered yet.
 #[derive(Debug)]
 pub(crate) struct Rearming {
     pub(crate) at: Mono,

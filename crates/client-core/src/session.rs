@@ -13,7 +13,7 @@ use crate::{
     input::{AttemptId, Input, RequestId},
     liveness::Liveness,
     rearm,
-    sent::{Queued, Rearming, Sent, Side, What},
+    sent::{Purpose, Queued, Rearming, Sent, WatchChange},
     state::{ConnectionState, SessionState},
     time::Mono,
     watch_table::WatchTable,
@@ -32,11 +32,11 @@ use ostler_proto::{
 };
 use sasl::Exchange;
 
-/// A connection that held for so long begins the waits between attempts anew.
+/// After a connection that lasted this long, the waits between attempts begin with the shortest again.
 const SETTLED: Duration = Duration::from_secs(1);
 /// The least time for one attempt to connect.
 const ATTEMPT_MIN: Duration = Duration::from_millis(200);
-/// The first wait between looks for a server that can write, and the longest.
+/// The first and the longest wait between probes for a server that can write.
 const PROBE_MIN: Duration = Duration::from_millis(100);
 const PROBE_MAX: Duration = Duration::from_secs(60);
 
@@ -56,25 +56,26 @@ pub struct Session {
     queue: VecDeque<Queued>,
     sent: VecDeque<Sent>,
     rearming: VecDeque<Rearming>,
-    /// Paths at which this connection's server has entries that it would not remove by their kind.
+    /// Paths with watches at this connection's server that are not needed, but cannot be removed yet.
     leftover: BTreeSet<Box<str>>,
     closing: Option<RequestId>,
     last_xid: i32,
-    /// The newest change seen in any way: a server that is behind is refused, so that time never runs backwards.
+    /// The newest zxid seen in a reply or an event. Servers that are behind it refuse the client, so that it never sees
+    /// an older state.
     seen: Zxid,
-    /// The newest change seen in a reply while all watches were set. Watches are caught up from here: of the events
-    /// of one change some can be lost with the connection after others have come.
+    /// The newest zxid seen in a reply while all watches were set. A new connection sets the watches as of this zxid: a
+    /// connection can be lost between the events of one change, so the zxid of an event does not count.
     replied: Zxid,
 }
 
-/// What a server has granted.
+/// The session as the server has granted it.
 #[derive(Debug)]
 struct Granted {
     id: SessionId,
     password: Password,
     liveness: Liveness,
     timeout: Duration,
-    /// A session of a read-only server is unknown to all others.
+    /// Whether a server that can write knows the session. A session of a read-only server is unknown to all others.
     read_write_seen: bool,
 }
 
@@ -82,19 +83,19 @@ struct Granted {
 enum Link {
     /// No connection; the next attempt begins at `until`.
     Waiting { until: Mono },
-    /// The shell connects.
+    /// The caller connects.
     Connecting { attempt: AttemptId, deadline: Mono },
     /// The handshake is sent.
     Handshake { attempt: AttemptId, asked: Mono, deadline: Mono },
-    /// The session is attached, and the server is to be shown who this is.
+    /// The session is attached, and the client authenticates by SASL.
     Sasl { attempt: AttemptId, deadline: Mono, read_only: bool, xid: Xid, exchange: Exchange },
-    /// Requests go out.
+    /// Requests are sent.
     Online { attempt: AttemptId, since: Mono, probe: Option<Probe> },
-    /// Over; why every further request fails.
+    /// The client is closed. Every further request fails with this.
     Ended(Failure),
 }
 
-/// Looking for a server that can write, while this one cannot.
+/// The next probe for a server that can write, at a read-only server.
 #[derive(Debug, Clone, Copy)]
 struct Probe {
     at: Mono,
@@ -129,7 +130,7 @@ impl Session {
     /// Handles an input at the time `now`, and adds what the caller has to do to `effects`.
     pub fn step(&mut self, now: Mono, input: Input<'_>, effects: &mut Effects) {
         match input {
-            // A reply can prove that the session lived longer than was known so far.
+            // A reply can prove that the session lives longer than was known, so it is handled before the check.
             Input::Frame { attempt, payload } => {
                 self.frame(now, attempt, payload, effects);
                 self.lose_if_due(now, effects);
@@ -307,9 +308,9 @@ impl Session {
         self.attempts += 1;
         let attempt = AttemptId(self.attempts);
         let timeout = self.timeout().unwrap_or(self.config.session_timeout);
-        // If the first of two takes the connection and says nothing, there must be time for the second: before a
-        // session is over, and before those who wait for a connection have waited long enough. Upstream gives one that
-        // is alone all of the session's time.
+        // If the first of two servers accepts the connection and never answers, there must be time for the second before
+        // the session is lost, and before waiting requests time out. ZooKeeper's client gives a single server all of
+        // the session's time.
         let all = timeout.min(self.config.connection_timeout);
         let deadline = now + ATTEMPT_MIN.max(all / self.config.hosts.max(2) as u32);
         self.link = Link::Connecting { attempt, deadline };
@@ -345,13 +346,13 @@ impl Session {
         }
     }
 
-    /// What was sent on the connection has no reply any more, and the server has forgotten its watches.
+    /// Fails all requests that were sent on the lost connection. The server has removed its watches.
     fn fail_sent(&mut self, effects: &mut Effects) {
         self.rearming.clear();
         self.leftover.clear();
         for sent in core::mem::take(&mut self.sent) {
-            if let What::Asked { id, side } = sent.what {
-                if let Some(Side::Registering(registering)) = side.as_deref() {
+            if let Purpose::Application { id, watch_change } = sent.purpose {
+                if let Some(WatchChange::Registering(registering)) = watch_change.as_deref() {
                     self.watches.abandon(&registering.registration);
                 }
                 effects.push(Effect::Failed { id, failure: Failure::ConnectionLoss });
@@ -360,7 +361,7 @@ impl Session {
     }
 
     fn fail_queued(&mut self, queued: Queued, failure: Failure, effects: &mut Effects) {
-        if let Some(Side::Registering(registering)) = queued.side.as_deref() {
+        if let Some(WatchChange::Registering(registering)) = queued.watch_change.as_deref() {
             self.watches.abandon(&registering.registration);
         }
         effects.push(Effect::Failed { id: queued.id, failure });
@@ -372,9 +373,9 @@ impl Session {
         }
     }
 
-    /// The session is over: the server says so, or it may be.
+    /// The session is lost: the server has said so, or may have expired it.
     fn lose_session(&mut self, now: Mono, effects: &mut Effects) {
-        // An attempt that has not named the session yet can as well ask for a new one.
+        // An attempt before its handshake can go on and request a new session.
         if !matches!(self.link, Link::Connecting { .. }) {
             self.drop_link(now, effects);
         }
@@ -402,7 +403,7 @@ impl Session {
         }
     }
 
-    /// Nothing follows; further requests fail with `failure`.
+    /// Closes the client. Further requests fail with `failure`.
     fn end(&mut self, failure: Failure, effects: &mut Effects) {
         if matches!(self.link, Link::Ended(_)) {
             return;
@@ -438,13 +439,13 @@ impl Session {
         }
         self.closing = Some(id);
         if self.is_online() {
-            self.send_own(now, &ostler_proto::request::Request::CloseSession, What::Close, effects);
+            self.send_own(now, &ostler_proto::request::Request::CloseSession, Purpose::Close, effects);
         } else {
             self.end(Failure::Closed, effects);
         }
     }
 
-    /// The number of the next request: 1 to the largest, then 1 again.
+    /// The xid of the next request: from 1 to `i32::MAX`, then 1 again.
     fn next_xid(&mut self) -> Xid {
         self.last_xid = self.last_xid.checked_add(1).unwrap_or(1);
         Xid(self.last_xid)

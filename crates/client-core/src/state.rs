@@ -2,10 +2,10 @@
 
 use ostler_proto::id::SessionId;
 
-/// The state of the connection, in Curator's words.
+/// The state of the connection. The names are those of Curator's `ConnectionState`, with `Connecting` and `Closed` added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConnectionState {
-    /// Before the first connection.
+    /// The client has not been connected yet.
     Connecting,
     /// Connected for the first time.
     Connected,
@@ -15,7 +15,7 @@ pub enum ConnectionState {
     Reconnected,
     /// The session is over, or by this client's clock the server may expire it from now on.
     Lost,
-    /// Connected to a read-only server.
+    /// Connected to a read-only server, which is cut off from its ensemble.
     ReadOnly,
     /// The client is closed. No state follows.
     Closed,

@@ -1,4 +1,4 @@
-//! Moments of a monotonic clock.
+//! Times of a monotonic clock.
 
 use core::{
     ops::{Add, Sub},

@@ -36,12 +36,12 @@ impl From<EventType> for EventKind {
     }
 }
 
-/// How a watch was set; the order is that of the lists in setWatches.
+/// How a watch was set. The variants have the order of the lists in setWatches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum WatchKind {
-    /// By getData, or by exists on a znode that is there.
+    /// By getData, or by exists on an existing znode.
     Data,
-    /// By exists on a znode that is not there.
+    /// By exists on a znode that does not exist.
     Exist,
     /// By getChildren.
     Child,
@@ -52,7 +52,7 @@ pub(crate) enum WatchKind {
 pub(crate) const KINDS: [WatchKind; 5] =
     [WatchKind::Data, WatchKind::Exist, WatchKind::Child, WatchKind::Persistent, WatchKind::Recursive];
 
-/// What a server keeps an entry for.
+/// The kind of an entry in a server's watch tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum EntryKind {
     Data,
@@ -61,7 +61,7 @@ pub(crate) enum EntryKind {
     Recursive,
 }
 
-/// Those that do not end by firing.
+/// The entries that do not end when they fire.
 pub(crate) const LASTING: [EntryKind; 2] = [EntryKind::Persistent, EntryKind::Recursive];
 
 /// Watcher type in removeWatches: every entry of the path.
@@ -126,13 +126,13 @@ pub(crate) struct Registration {
     pub(crate) watch: WatchId,
     pub(crate) path: Box<str>,
     pub(crate) entry: EntryKind,
-    /// The watch ends with it.
+    /// The watch ends with this session, if there is one.
     pub(crate) session: Option<SessionId>,
 }
 
-/// An entry that nobody here needs any more, and that the server may still have.
+/// An entry that no watch of the client needs, and that the server may still have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unneeded {
+pub(crate) struct UnneededEntry {
     pub(crate) path: Box<str>,
     pub(crate) entry: EntryKind,
 }
@@ -141,7 +141,7 @@ pub(crate) struct Unneeded {
 pub(crate) struct WatchTable {
     watchers: HashMap<WatchId, Watcher, FxBuildHasher>,
     by_path: [BTreeMap<Box<str>, Vec<WatchId>>; KINDS.len()],
-    /// Registrations under way, and whether somebody still wants them.
+    /// Registrations under way, and whether the watch still exists.
     under_way: HashMap<WatchId, bool, FxBuildHasher>,
     entries_under_way: HashMap<(EntryKind, Box<str>), UnderWay, FxBuildHasher>,
 }
@@ -150,8 +150,8 @@ pub(crate) struct WatchTable {
 #[derive(Debug, Default)]
 struct UnderWay {
     count: u32,
-    /// The server has the entry, whatever comes of these: once nothing is under way it is to be removed, unless
-    /// somebody watches.
+    /// The server has the entry even if these registrations fail. Once none is under way, the entry is removed if no
+    /// watch needs it.
     owed: bool,
 }
 
@@ -163,9 +163,13 @@ impl WatchTable {
         self.entries_under_way.entry(key).or_default().count += 1;
     }
 
-    /// The server has answered a registration: `kind` is what it set, `None` for nothing. Gives the entry that
-    /// is to be removed because nobody wants it any more.
-    pub(crate) fn finish(&mut self, registration: Registration, kind: Option<WatchKind>) -> Option<Unneeded> {
+    /// The server has answered a registration. `kind` is the kind of watch that it set; `None` if it set none. Returns
+    /// the entry if it must be removed because no watch needs it.
+    pub(crate) fn finish(
+        &mut self,
+        registration: Registration,
+        kind: Option<WatchKind>,
+    ) -> Option<UnneededEntry> {
         let wanted = self.under_way.remove(&registration.watch).unwrap_or(false);
         let Registration { watch, path, entry, session } = registration;
         match kind {
@@ -183,7 +187,7 @@ impl WatchTable {
         self.count_down(registration.entry, registration.path.clone(), false);
     }
 
-    fn count_down(&mut self, entry: EntryKind, path: Box<str>, owed: bool) -> Option<Unneeded> {
+    fn count_down(&mut self, entry: EntryKind, path: Box<str>, owed: bool) -> Option<UnneededEntry> {
         let key = (entry, path);
         let under_way = self.entries_under_way.get_mut(&key)?;
         under_way.count -= 1;
@@ -193,7 +197,7 @@ impl WatchTable {
         }
         let owed = self.entries_under_way.remove(&key)?.owed;
         let (entry, path) = key;
-        (owed && !self.is_watched(entry, &path)).then_some(Unneeded { path, entry })
+        (owed && !self.is_watched(entry, &path)).then_some(UnneededEntry { path, entry })
     }
 
     fn insert(&mut self, watch: WatchId, watcher: Watcher) {
@@ -201,8 +205,8 @@ impl WatchTable {
         self.watchers.insert(watch, watcher);
     }
 
-    /// Nobody listens to `watch` any more.
-    pub(crate) fn remove(&mut self, watch: WatchId) -> Option<Unneeded> {
+    /// The application has dropped `watch`. Returns the entry if no other watch needs it.
+    pub(crate) fn remove(&mut self, watch: WatchId) -> Option<UnneededEntry> {
         if let Some(wanted) = self.under_way.get_mut(&watch) {
             *wanted = false;
             return None;
@@ -223,14 +227,14 @@ impl WatchTable {
         Some(watcher)
     }
 
-    /// The server is asked for an entry once more: it gets it even if the registrations under way fail.
+    /// The session sets an entry again. The server then has it even if the registrations under way fail.
     pub(crate) fn renewed(&mut self, entry: EntryKind, path: &str) {
         if let Some(under_way) = self.entries_under_way.get_mut(&(entry, path.into())) {
             under_way.owed = true;
         }
     }
 
-    fn unneeded(&mut self, entry: EntryKind, path: Box<str>) -> Option<Unneeded> {
+    fn unneeded(&mut self, entry: EntryKind, path: Box<str>) -> Option<UnneededEntry> {
         if self.is_watched(entry, &path) {
             return None;
         }
@@ -239,10 +243,10 @@ impl WatchTable {
             under_way.owed = true;
             return None;
         }
-        Some(Unneeded { path: key.1, entry })
+        Some(UnneededEntry { path: key.1, entry })
     }
 
-    /// Whether somebody here needs an entry.
+    /// Whether a watch needs an entry.
     pub(crate) fn is_watched(&self, entry: EntryKind, path: &str) -> bool {
         entry.watch_kinds().iter().any(|kind| self.by_path[*kind as usize].contains_key(path))
     }
@@ -253,7 +257,7 @@ impl WatchTable {
             || [EntryKind::Data, EntryKind::Child].into_iter().any(|entry| self.is_needed(entry, path))
     }
 
-    /// The same of those that do not end by firing.
+    /// The same for the entries that do not end when they fire.
     pub(crate) fn is_lasting_needed(&self, path: &str) -> bool {
         LASTING.into_iter().any(|entry| self.is_needed(entry, path))
     }
@@ -263,7 +267,7 @@ impl WatchTable {
         self.is_watched(entry, path) || self.entries_under_way.contains_key(&(entry, path.into()))
     }
 
-    /// Who hears of an event; one-shot watches that fire are gone.
+    /// The watches that get an event. Removes the one-shot watches among them.
     pub(crate) fn fire(&mut self, kind: EventKind, path: &str) -> Vec<WatchId> {
         let mut found = Vec::new();
         for watch_kind in event_match::kinds_on_path(kind) {
@@ -316,12 +320,12 @@ impl WatchTable {
         ended
     }
 
-    /// Whether somebody still watches.
+    /// Whether the watch is set.
     pub(crate) fn has(&self, watch: WatchId) -> bool {
         self.watchers.contains_key(&watch)
     }
 
-    /// How many watchers there are.
+    /// The number of watches that are set.
     pub(crate) fn len(&self) -> usize {
         self.watchers.len()
     }

@@ -1,4 +1,5 @@
-//! What goes on until it is done, whoever waits for it or not.
+//! Work that goes on in the background: deletes that are tried until they succeed, and futures that outlive their
+//! caller.
 
 use crate::{
     client::Client,
@@ -19,29 +20,30 @@ use std::{
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
 use tracing::{Instrument, Span};
 
+/// The waits between the tries of a background delete.
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(50), Duration::from_secs(5), u32::MAX);
 
-/// Work that is done by whoever waits for it, and in the background once nobody does.
-pub(crate) struct EndedByAnybody<T: Send + 'static> {
-    /// None when it is done.
+/// A future that goes on in a task of its own if it is dropped before its end.
+pub(crate) struct RunToEnd<T: Send + 'static> {
+    /// `None` after its end.
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     runtime: Handle,
 }
 
-/// Work that is brought to an end even if it is dropped. It costs no task of its own unless it is.
-pub(crate) fn ended_by_anybody<T: Send + 'static>(
+/// Runs `work` to its end, even if the returned future is dropped. Only then a task is spawned.
+pub(crate) fn run_to_end<T: Send + 'static>(
     client: &Client,
     work: impl Future<Output = T> + Send + 'static,
-) -> EndedByAnybody<T> {
-    EndedByAnybody { work: Some(Box::pin(work)), runtime: client.shared().runtime.clone() }
+) -> RunToEnd<T> {
+    RunToEnd { work: Some(Box::pin(work)), runtime: client.shared().runtime.clone() }
 }
 
-impl<T: Send + 'static> Future for EndedByAnybody<T> {
+impl<T: Send + 'static> Future for RunToEnd<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        // Polled after its end it waits for ever, as nothing will come.
+        // After its end the future stays pending if it is polled again.
         let Some(work) = &mut self.work else { return Poll::Pending };
         let done = ready!(work.as_mut().poll(cx));
         self.work = None;
@@ -49,7 +51,7 @@ impl<T: Send + 'static> Future for EndedByAnybody<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for EndedByAnybody<T> {
+impl<T: Send + 'static> Drop for RunToEnd<T> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             self.runtime.spawn(work);
@@ -57,39 +59,39 @@ impl<T: Send + 'static> Drop for EndedByAnybody<T> {
     }
 }
 
-/// Deletes a znode in the background, as `plan` says. It is asked for now, before whatever the client is asked for
-/// next, and costs no task unless the first answer says that there is more to do.
+/// Deletes a znode in the background. The request is sent now, before any later request of the client. A task is
+/// spawned only if the first reply does not complete the delete.
 pub(crate) fn delete(plan: DeletePlan) {
-    let span = plan.topic.span();
-    plan.quietly().ask_for_nobody(move |plan, outcome| {
+    let span = plan.context.span();
+    plan.quietly().send_detached(move |plan, outcome| {
         if matches!(&outcome, Ok(reply) if reply.error == 0) {
             return;
         }
         let (to, call) = oneshot::channel();
-        // The other end is right here.
+        // The receiver, `call`, still exists.
         let _ = to.send(outcome);
         let (tries, first) = (Tries::new(RetryPolicy::none()), Some((call, span)));
         Deletion::Planned { plan, tries, first }.spawn();
     });
 }
 
-/// Goes on with a delete that was tried, in the background. With `unknown` it may have been done, unheard.
-pub(crate) fn go_on_deleting(plan: DeletePlan, unknown: bool) {
+/// Continues a delete in the background. `may_be_done`: an earlier try may have been done without a reply.
+pub(crate) fn continue_deleting(plan: DeletePlan, may_be_done: bool) {
     let mut tries = Tries::new(RetryPolicy::none());
-    tries.unknown = unknown;
+    tries.may_be_done = may_be_done;
     Deletion::Planned { plan: plan.quietly(), tries, first: None }.spawn();
 }
 
-/// Deletes whatever was created with `id` below `parent`.
+/// Deletes every child of `parent` with `id` in its name.
 pub(crate) fn delete_protected(client: &Client, parent: String, id: ProtectionId) {
     Deletion::Protected { client: client.with_retry(RetryPolicy::none()), parent, id }.spawn();
 }
 
-/// What is to be deleted.
+/// A delete in the background.
 enum Deletion {
-    /// A znode, as was said of it; perhaps with a try that was made already.
+    /// Of one znode, with the options of the caller. `first` is a try that is under way already.
     Planned { plan: DeletePlan, tries: Tries, first: Option<(Call, Span)> },
-    /// Whatever has the id in its name.
+    /// Of every child of `parent` with the id in its name.
     Protected { client: Client, parent: String, id: ProtectionId },
 }
 
@@ -103,7 +105,7 @@ impl Deletion {
 
     fn path(&self) -> &str {
         match self {
-            Deletion::Planned { plan, .. } => &plan.topic.path,
+            Deletion::Planned { plan, .. } => &plan.context.path,
             Deletion::Protected { parent, .. } => parent,
         }
     }
@@ -123,12 +125,12 @@ impl Deletion {
             loop {
                 match self.attempt().await {
                     Ok(()) => return,
-                    Err(error) if goes_on(self.client(), &error) => {
+                    Err(error) if may_succeed_later(self.client(), &error) => {
                         tries += 1;
                         let wait = WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default();
                         sleep(wait).await;
                     }
-                    // What was held by the session went with it.
+                    // The znodes of the session were deleted with it.
                     Err(error) if error.is_session_over() => return tracing::debug!(%error, "not deleted"),
                     Err(error) => return tracing::warn!(%error, "a znode is not deleted"),
                 }
@@ -150,9 +152,9 @@ async fn find_and_delete(client: &Client, parent: &str, id: ProtectionId) -> Res
     Ok(())
 }
 
-/// Whether another try may do better. What is bound to a session ends with that, and everything with the client; what
-/// is refused for good stays refused.
-pub(crate) fn goes_on(client: &Client, error: &Error) -> bool {
+/// Whether another try may succeed. Not if the session is over that the handle is bound to, if the client is closed, or
+/// if the server refuses the operation for another reason than its own state.
+pub(crate) fn may_succeed_later(client: &Client, error: &Error) -> bool {
     let error = error.last_try();
     let next_session = || client.session.is_none() && client.state().state != ConnectionState::Closed;
     error.may_pass() || (error.is_session_expired() && next_session())

@@ -4,7 +4,7 @@ use crate::{
     client::{Client, Handle},
     connect_string,
     connection_task::ConnectionTask,
-    dial::{Dialer, OwnStream, Way, by_the_system},
+    dial::{CustomStream, Dialer, Transport, system_resolver},
     error::{Error, Result},
     protected::Ids,
     retry::RetryPolicy,
@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub struct ClientBuilder {
     servers: String,
     config: Config,
-    way: Way,
+    transport: Transport,
     ids: Ids,
     tls: Option<Arc<rustls::ClientConfig>>,
     retry: RetryPolicy,
@@ -44,7 +44,7 @@ impl ClientBuilder {
         ClientBuilder {
             servers: servers.to_owned(),
             config: Config::new(1, seed),
-            way: Way::Tcp(by_the_system()),
+            transport: Transport::Tcp(system_resolver()),
             ids: Ids::default(),
             tls: None,
             retry: RetryPolicy::default(),
@@ -192,9 +192,9 @@ impl ClientBuilder {
         F: Future<Output = io::Result<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        self.way = Way::Own(Arc::new(move |server| {
+        self.transport = Transport::Custom(Arc::new(move |server| {
             let connecting = connect(server.host, server.port);
-            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn OwnStream>) })
+            Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn CustomStream>) })
         }));
         self
     }
@@ -202,7 +202,7 @@ impl ClientBuilder {
     /// Resolves names by this function.
     #[cfg(test)]
     pub(crate) fn resolver(mut self, resolver: crate::dial::Resolver) -> Self {
-        self.way = Way::Tcp(resolver);
+        self.transport = Transport::Tcp(resolver);
         self
     }
 
@@ -219,9 +219,13 @@ impl ClientBuilder {
             Ok(Ok(_)) => Ok(client),
             Ok(Err(_)) => Err(Error::AuthFailed),
             Err(_) => {
-                let trouble =
-                    client.shared().trouble().unwrap_or_else(|| "no server has answered".to_owned());
-                Err(Error::Unreachable { servers: servers.into(), waited: limit, trouble: trouble.into() })
+                let last_error =
+                    client.shared().last_error().unwrap_or_else(|| "no server has answered".to_owned());
+                Err(Error::Unreachable {
+                    servers: servers.into(),
+                    waited: limit,
+                    last_error: last_error.into(),
+                })
             }
         }
     }
@@ -235,7 +239,7 @@ impl ClientBuilder {
         let parsed = connect_string::parse(&self.servers)?;
         let config = Config { hosts: parsed.hosts.len(), ..self.config };
         let shared = Arc::new(Shared::new(config, self.ids));
-        let dialer = Dialer { hosts: parsed.hosts.into(), way: self.way, tls: self.tls };
+        let dialer = Dialer { hosts: parsed.hosts.into(), transport: self.transport, tls: self.tls };
         let task = ConnectionTask::new(shared.clone(), dialer, self.reply_max);
         shared.runtime.spawn(task);
         let handle = Arc::new(Handle { shared });

@@ -5,9 +5,10 @@ use crate::{
     error::{Error, Result},
     metrics::Metrics,
     operation::{Call, Operation, finish, spanned},
+    outcome::{Outcome, Recipient},
     retry::RetryPolicy,
     session::Session,
-    shared::{Outcome, Shared, Told},
+    shared::Shared,
     states::StateStream,
 };
 use ostler_client_core::{AuthInfo, Chroot, ConnectionState, SessionState, WatchId};
@@ -69,20 +70,20 @@ impl Client {
     /// operations are done first; background work that has to wait for a connection is given up. All clones and every
     /// [`Session`] are closed as well.
     pub async fn close(&self) {
-        let span = self.topic("closeSession", "").span();
-        // The client is closed after any result of the request.
+        let span = self.context("closeSession", "").span();
+        // The client is closed, whether the server replies or not.
         let _ = self.handle.shared.close().instrument(span).await;
     }
 
     /// The connection's state now. It is `Lost` as soon as, by this machine's monotonic clock, a server may have
     /// expired the session, even if the streams of [`states`](Client::states) do not have that state yet.
     pub fn state(&self) -> SessionState {
-        let (told, alive) = self.handle.shared.state_now();
-        match (told.session, alive) {
-            (Some(_), None) if told.state != ConnectionState::Closed => {
-                SessionState { state: ConnectionState::Lost, ..told }
+        let (reported, alive) = self.handle.shared.state_now();
+        match (reported.session, alive) {
+            (Some(_), None) if reported.state != ConnectionState::Closed => {
+                SessionState { state: ConnectionState::Lost, ..reported }
             }
-            _ => told,
+            _ => reported,
         }
     }
 
@@ -185,9 +186,9 @@ impl Client {
     /// [`Error::AuthFailed`]: the server refuses the identity and closes the connection. [`Error::NotConnected`] and
     /// [`Error::SessionExpired`], as of other operations. After an error the client does not use the identity.
     pub fn add_auth(&self, scheme: &str, auth: impl Into<Vec<u8>>) -> Operation<()> {
-        let topic = self.topic("addAuth", scheme);
+        let context = self.context("addAuth", scheme);
         let call = self.handle.shared.add_auth(AuthInfo { scheme: scheme.to_owned(), auth: auth.into() });
-        spanned(topic.span(), async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
+        spanned(context.span(), async move { finish(call, &context, |reply| reply.ok().map(drop)).await })
     }
 
     /// This handle, not bound to a session.
@@ -200,8 +201,8 @@ impl Client {
     }
 
     /// Sends a request without a waiting caller; `act` is called with the outcome.
-    pub(crate) fn call_for(&self, request: &Request<'_>, act: impl FnOnce(Outcome) + Send + 'static) {
-        self.handle.shared.submit_for(Told::Nobody(Box::new(act)), request, self.session, None);
+    pub(crate) fn call_detached(&self, request: &Request<'_>, act: impl FnOnce(Outcome) + Send + 'static) {
+        self.handle.shared.submit_for(Recipient::Callback(Box::new(act)), request, self.session, None);
     }
 
     pub(crate) fn call_with_watch(&self, request: &Request<'_>, watch: WatchId) -> Call {

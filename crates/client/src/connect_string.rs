@@ -1,9 +1,10 @@
-//! Parses a connect string, `host1:2181,[::1]:2182/root`: the servers, and the client's root.
+//! Parses a connect string, `host1:2181,[::1]:2182/root`, into the servers and the client's root (chroot).
 
 use crate::error::{Error, Result};
 use ostler_client_core::Chroot;
 use std::fmt;
 
+/// The port of a server without one.
 const PORT: u16 = 2181;
 
 /// One server's name or address, resolved anew at every attempt to connect.
@@ -47,7 +48,7 @@ pub(crate) fn parse(text: &str) -> Result<ConnectString> {
 fn host_port(server: &str) -> std::result::Result<HostPort, &'static str> {
     let (host, port) = match server.strip_prefix('[') {
         Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or("a [ without its ]")?;
+            let (host, port) = rest.split_once(']').ok_or("a [ has no matching ]")?;
             let port = match port {
                 "" => None,
                 _ => Some(port.strip_prefix(':').ok_or("something other than a port follows the ]")?),
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_and_root_are_told_apart() {
+    fn servers_and_root_are_separated() {
         for (text, servers, root) in [
             ("h", "h:2181", "/"),
             ("h:1,g:2", "h:1 g:2", "/"),
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_connect_strings_are_refused() {
         for text in ["", "/a", "h:x", "h:0", ":1", "[::1", "[::1]5", "h/a/", "h//a", "h:65536"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

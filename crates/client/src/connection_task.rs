@@ -1,9 +1,10 @@
-//! The one task that reads, writes and waits for a client.
+//! The client's only task: it connects, reads, writes, and waits for deadlines.
 
 use crate::{
     dial::{Conn, Dialer},
     error::DialError,
-    shared::{Answers, MANY, Order, Shared},
+    outcome::Deliveries,
+    shared::{SHARED_WRITE_MIN, Shared, TaskCommand},
 };
 use ostler_client_core::{AttemptId, ConnectionState, Mono};
 use ostler_proto::frame::{Split, split};
@@ -20,10 +21,10 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-/// How much is read at once.
-const READ: usize = 64 << 10;
-/// A buffer that grew beyond this for something large is given back.
-const KEEP: usize = 1 << 20;
+/// Bytes that one read takes at most.
+const READ_SIZE: usize = 64 << 10;
+/// A buffer that has grown beyond this many bytes is freed after its use.
+const BUFFER_KEPT_MAX: usize = 1 << 20;
 
 type Dialing = Pin<Box<dyn Future<Output = Result<Conn, DialError>> + Send>>;
 
@@ -34,14 +35,14 @@ pub(crate) struct ConnectionTask {
     /// The largest frame that is taken from a server, bytes.
     reply_max: usize,
     phase: Phase,
-    /// Others were given the chance to submit.
+    /// Other tasks have had their chance to submit requests since the last write.
     waited: bool,
-    /// Requests answered by what was read last.
+    /// Requests that the last read has answered.
     answered: usize,
     sleep: Pin<Box<Sleep>>,
-    /// What `sleep` is set to; it may ring early, which does no harm.
+    /// The time to which `sleep` is set. It may be earlier than the deadline, which does no harm.
     alarm: Option<Instant>,
-    answers: Answers,
+    deliveries: Deliveries,
 }
 
 enum Phase {
@@ -72,7 +73,7 @@ impl ConnectionTask {
             answered: 0,
             sleep,
             alarm: None,
-            answers: Vec::new(),
+            deliveries: Vec::new(),
         }
     }
 }
@@ -82,9 +83,9 @@ impl Future for ConnectionTask {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let task = &mut *self;
-        // Whoever submits first wakes this task, which then runs before others who are ready to submit; and those
-        // whose replies have just come are likely to submit again. So where many requests are under way it steps
-        // back behind them once, and all of them share a write.
+        // The first caller that submits a request wakes this task, which then runs before other callers that are ready
+        // to submit. Callers whose replies have just come are likely to submit again. So if many requests are under
+        // way, this task yields to the callers once, and their requests share a write.
         let mut may_wait = !std::mem::take(&mut task.waited);
         loop {
             let out = match &mut task.phase {
@@ -93,26 +94,26 @@ impl Future for ConnectionTask {
             };
             let work = task.shared.work(out, std::mem::take(&mut may_wait), cx.waker());
             if work.others_first {
-                return task.step_back(cx);
+                return task.yield_to_others(cx);
             }
             match work.order {
-                Some(Order::Connect { attempt, host }) => {
+                Some(TaskCommand::Connect { attempt, host }) => {
                     let conn = Box::pin(task.dialer.clone().dial(host, attempt.0));
                     task.phase = Phase::Dialing { attempt, conn };
                 }
-                Some(Order::Hangup) => task.phase = Phase::Idle,
-                Some(Order::Stop) => return Poll::Ready(()),
+                Some(TaskCommand::Hangup) => task.phase = Phase::Idle,
+                Some(TaskCommand::Stop) => return Poll::Ready(()),
                 None => {}
             }
             if let Some(host) = work.probe {
                 task.probe(host);
             }
             let moved = task.poll_phase(cx);
-            if std::mem::take(&mut task.answered) >= MANY {
+            if std::mem::take(&mut task.answered) >= SHARED_WRITE_MIN {
                 task.poll_alarm(cx, work.deadline);
-                return task.step_back(cx);
+                return task.yield_to_others(cx);
             }
-            // Nothing is left undone when this returns: either all of it waits, or there was something to do.
+            // Pending is returned only if the connection, the timer and the session all have nothing to do.
             if !moved && !task.poll_alarm(cx, work.deadline) && work.order.is_none() {
                 return Poll::Pending;
             }
@@ -121,10 +122,10 @@ impl Future for ConnectionTask {
 }
 
 impl ConnectionTask {
-    /// Lets others run that are ready, and then goes on.
-    fn step_back(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Lets other ready tasks run first.
+    fn yield_to_others(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.waited = true;
-        // It wakes this task once nobody else on this thread is ready, or after a while; the first poll says so.
+        // The first poll of `yield_now` schedules this task behind the others that are ready.
         pin!(yield_now()).poll(cx)
     }
 
@@ -140,9 +141,9 @@ impl ConnectionTask {
                         self.phase = Phase::Linked(Box::new(Linked::new(attempt, conn)));
                         self.shared.connected(attempt);
                     }
-                    Err(trouble) => {
-                        tracing::debug!(%trouble, "cannot connect");
-                        self.shared.note_trouble(trouble.to_string());
+                    Err(error) => {
+                        tracing::debug!(%error, "cannot connect");
+                        self.shared.note_error(error.to_string());
                         self.phase = Phase::Idle;
                         self.shared.disconnected(attempt);
                     }
@@ -151,14 +152,14 @@ impl ConnectionTask {
             }
             Phase::Linked(linked) => {
                 let attempt = linked.attempt;
-                match linked.poll(cx, &self.shared, self.reply_max, &mut self.answers) {
-                    Ok(Moved { anything, answered }) => {
+                match linked.poll(cx, &self.shared, self.reply_max, &mut self.deliveries) {
+                    Ok(PollProgress { progressed, answered }) => {
                         self.answered = answered;
-                        anything
+                        progressed
                     }
-                    Err(trouble) => {
-                        tracing::debug!(%trouble, "the connection is lost");
-                        self.shared.note_trouble(format!("the connection was lost: {trouble}"));
+                    Err(error) => {
+                        tracing::debug!(%error, "the connection is lost");
+                        self.shared.note_error(format!("the connection was lost: {error}"));
                         self.phase = Phase::Idle;
                         self.shared.disconnected(attempt);
                         true
@@ -171,7 +172,7 @@ impl ConnectionTask {
     /// True if the deadline has come.
     fn poll_alarm(&mut self, cx: &mut Context<'_>, deadline: Option<Mono>) -> bool {
         let Some(deadline) = deadline.map(|at| self.shared.instant(at)) else { return false };
-        // A timer that is set too early rings once for nothing, which costs less than setting it each time.
+        // A timer that is set too early fires once in vain. That costs less than setting it at each poll.
         if self.alarm.is_none_or(|alarm| alarm > deadline) {
             self.sleep.as_mut().reset(deadline);
             self.alarm = Some(deadline);
@@ -197,7 +198,7 @@ impl ConnectionTask {
 }
 
 impl Drop for ConnectionTask {
-    /// The runtime may end before the client: then nobody may be left waiting.
+    /// The runtime may end before the client. Then all waiting callers get an error.
     fn drop(&mut self) {
         if self.shared.state_now().0.state == ConnectionState::Closed {
             return;
@@ -209,9 +210,9 @@ impl Drop for ConnectionTask {
     }
 }
 
-/// What one look at a connection has come to.
-struct Moved {
-    anything: bool,
+/// The result of one poll of a connection.
+struct PollProgress {
+    progressed: bool,
     answered: usize,
 }
 
@@ -225,24 +226,24 @@ impl Linked {
         cx: &mut Context<'_>,
         shared: &Shared,
         reply_max: usize,
-        answers: &mut Answers,
-    ) -> io::Result<Moved> {
+        deliveries: &mut Deliveries,
+    ) -> io::Result<PollProgress> {
         let wrote = self.poll_write(cx)?;
         let Poll::Ready(count) = self.input.poll_read(cx, &mut self.conn) else {
-            return Ok(Moved { anything: wrote, answered: 0 });
+            return Ok(PollProgress { progressed: wrote, answered: 0 });
         };
         if count? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let mut frames = Frames { bytes: self.input.filled(), used: 0, limit: reply_max, broken: None };
-        let answered = shared.frames(self.attempt, &mut frames, answers);
+        let answered = shared.frames(self.attempt, &mut frames, deliveries);
         let (used, broken) = (frames.used, frames.broken);
         self.input.consume(used);
         match broken {
-            None => Ok(Moved { anything: true, answered }),
-            Some(length) => {
-                Err(io::Error::other(format!("a frame of {length} bytes, and {reply_max} is the limit")))
-            }
+            None => Ok(PollProgress { progressed: true, answered }),
+            Some(length) => Err(io::Error::other(format!(
+                "the server sent a frame of {length} bytes; the limit is {reply_max}"
+            ))),
         }
     }
 
@@ -259,7 +260,7 @@ impl Linked {
             (moved, self.flushed) = (true, false);
         }
         self.out.clear();
-        if self.out.capacity() > KEEP {
+        if self.out.capacity() > BUFFER_KEPT_MAX {
             self.out = Vec::new();
         }
         self.written = 0;
@@ -270,7 +271,7 @@ impl Linked {
     }
 }
 
-/// Bytes that came and are not yet dealt with.
+/// Received bytes that are not processed yet.
 struct Input {
     buffer: Vec<u8>,
     filled: usize,
@@ -278,14 +279,14 @@ struct Input {
 
 impl Default for Input {
     fn default() -> Self {
-        Input { buffer: vec![0; READ], filled: 0 }
+        Input { buffer: vec![0; READ_SIZE], filled: 0 }
     }
 }
 
 impl Input {
     fn poll_read(&mut self, cx: &mut Context<'_>, conn: &mut Conn) -> Poll<io::Result<usize>> {
         if self.filled == self.buffer.len() {
-            // A frame's length is only what the other side says: memory follows what has come.
+            // The buffer grows with the bytes received. A length that a server only announces allocates nothing.
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
         let mut into = ReadBuf::new(&mut self.buffer[self.filled..]);
@@ -302,19 +303,19 @@ impl Input {
     fn consume(&mut self, used: usize) {
         self.buffer.copy_within(used..self.filled, 0);
         self.filled -= used;
-        if self.filled < READ && self.buffer.len() > KEEP {
-            self.buffer.truncate(READ);
+        if self.filled < READ_SIZE && self.buffer.len() > BUFFER_KEPT_MAX {
+            self.buffer.truncate(READ_SIZE);
             self.buffer.shrink_to_fit();
         }
     }
 }
 
-/// The payloads of the whole frames in some bytes.
+/// The payloads of the complete frames in `bytes`.
 struct Frames<'a> {
     bytes: &'a [u8],
     used: usize,
     limit: usize,
-    /// A length that no frame may have.
+    /// The length of a frame that is negative or above the limit; it ends the iteration.
     broken: Option<i32>,
 }
 

@@ -4,7 +4,7 @@ mod mode;
 mod plan;
 
 pub use mode::CreateMode;
-pub(crate) use plan::{Asked, Plan};
+pub(crate) use plan::{Plan, SentCreate};
 
 use crate::{
     client::Client,
@@ -88,7 +88,7 @@ impl<'a> Create<'a> {
         self.mode(CreateMode::PersistentWithTtl(ttl))
     }
 
-    /// The znode's ACL; by default everybody may do everything.
+    /// The znode's ACL. The default is `OPEN_ACL_UNSAFE`: everybody may do everything.
     pub fn acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
         self.acl = acl.into();
         self
@@ -156,7 +156,7 @@ impl<'a> Create<'a> {
         }
         let plan = Plan {
             client: self.client.clone(),
-            topic: self.client.topic("create", self.path),
+            context: self.client.context("create", self.path),
             data: None,
             mode: self.mode,
             acl: Vec::new(),
@@ -175,23 +175,23 @@ impl<'a> Create<'a> {
             return protected::create(plan, id);
         }
         let first = plan.ask(self.path);
-        spanned(plan.topic.span(), async move { plan.run(first).await })
+        spanned(plan.context.span(), async move { plan.run(first).await })
     }
 
-    /// Sends one request. While it is not known whether the server knows create2, everything is kept for a second try
-    /// without it.
+    /// Sends one request. As long as it is unknown whether the server knows create2, the plan is kept for a second
+    /// try without it.
     fn send_simple(self, plan: Plan) -> Operation<Created> {
         let absolute = self.mode.absolute(self.path, &self.client.chroot);
         let request = Request::Create(self.mode.request(None, absolute, self.data, &self.acl));
-        let (call, span) = (self.client.call(&request), plan.topic.span());
+        let (call, span) = (self.client.call(&request), plan.context.span());
         if self.client.shared().create2() == Create2::Known || self.mode.op() != Op::Create2 {
-            let Plan { client, topic, .. } = plan;
-            return Operation::direct(Direct { call, client, topic, decode: created, again: None, span });
+            let Plan { client, context, .. } = plan;
+            return Operation::direct(Direct { call, client, context, decode: created, repeat: None, span });
         }
         let plan = plan.with(self.data, &self.acl);
         spanned(span, async move {
-            let made = finish(call, &plan.topic, |reply| created(reply, &plan.client.chroot)).await;
-            plan.or_by_create(made, &plan.topic.path).await
+            let made = finish(call, &plan.context, |reply| created(reply, &plan.client.chroot)).await;
+            plan.or_by_create(made, &plan.context.path).await
         })
     }
 }

@@ -1,13 +1,13 @@
-//! Deletes znodes: the options of a delete, and its tries.
+//! Deletes znodes: the options of a delete, and its retries.
 
 use crate::{
     background,
     client::{Client, checked},
     error::Result,
-    operation::{Call, Direct, Operation, Topic, finish, spanned},
+    operation::{Call, Direct, Operation, OperationContext, finish, spanned},
+    outcome::{Outcome, Reply},
     paths::join,
     retry::{RetryPolicy, Tries},
-    shared::{Outcome, Reply},
     writes::ANY,
 };
 use ostler_client_core::Chroot;
@@ -78,11 +78,11 @@ impl Delete<'_> {
             return Operation::refused(error);
         }
         let plan = self.plan();
-        let (call, span) = (plan.ask(), plan.topic.span());
+        let (call, span) = (plan.ask(), plan.context.span());
         if !(self.idempotent || self.quietly || self.children || self.guaranteed) {
-            let DeletePlan { client, topic, .. } = plan;
+            let DeletePlan { client, context, .. } = plan;
             let decode = |reply: Reply, _: &Chroot| reply.ok().map(drop);
-            return Operation::direct(Direct { call, client, topic, decode, again: None, span });
+            return Operation::direct(Direct { call, client, context, decode, repeat: None, span });
         }
         let again = self.idempotent || self.guaranteed;
         let policy = if again { self.client.retry } else { RetryPolicy::none() };
@@ -93,19 +93,20 @@ impl Delete<'_> {
         let work = async move {
             let result = plan.run(call, &mut tries).await;
             if let Err(error) = &result
-                && (error.last_try().is_outcome_unknown() || background::goes_on(&plan.client, error))
+                && (error.last_try().is_outcome_unknown()
+                    || background::may_succeed_later(&plan.client, error))
             {
-                background::go_on_deleting(plan, tries.unknown);
+                background::continue_deleting(plan, tries.may_be_done);
             }
             result
         };
-        Operation::new(background::ended_by_anybody(self.client, work.instrument(span)))
+        Operation::new(background::run_to_end(self.client, work.instrument(span)))
     }
 
     fn plan(&self) -> DeletePlan {
         DeletePlan {
             client: self.client.clone(),
-            topic: self.client.topic("delete", self.path),
+            context: self.client.context("delete", self.path),
             version: self.version,
             quietly: self.quietly,
             children: self.children,
@@ -125,7 +126,7 @@ impl IntoFuture for Delete<'_> {
 /// A delete with everything that is needed to try it again.
 pub(crate) struct DeletePlan {
     pub(crate) client: Client,
-    pub(crate) topic: Topic,
+    pub(crate) context: OperationContext,
     version: i32,
     quietly: bool,
     children: bool,
@@ -133,25 +134,27 @@ pub(crate) struct DeletePlan {
 
 impl DeletePlan {
     fn ask(&self) -> Call {
-        let path = self.client.chroot.absolute(&self.topic.path);
+        let path = self.client.chroot.absolute(&self.context.path);
         self.client.call(&Request::Delete(PathVersion { path, version: self.version }))
     }
 
     /// A try without a waiting caller or task; `act` is called with the outcome.
-    pub(crate) fn ask_for_nobody(self, act: impl FnOnce(DeletePlan, Outcome) + Send + 'static) {
+    pub(crate) fn send_detached(self, act: impl FnOnce(DeletePlan, Outcome) + Send + 'static) {
         let (client, version) = (self.client.clone(), self.version);
-        let path = client.chroot.absolute(&self.topic.path).into_owned().into();
-        client.call_for(&Request::Delete(PathVersion { path, version }), move |outcome| act(self, outcome));
+        let path = client.chroot.absolute(&self.context.path).into_owned().into();
+        client.call_detached(&Request::Delete(PathVersion { path, version }), move |outcome| {
+            act(self, outcome)
+        });
     }
 
     async fn run(&self, first: Call, tries: &mut Tries) -> Result<()> {
         let mut call = first;
         loop {
-            match finish(call, &self.topic, |reply| reply.ok().map(drop)).await {
+            match finish(call, &self.context, |reply| reply.ok().map(drop)).await {
                 Ok(()) => return Ok(()),
-                Err(error) if error.is_no_node() && (self.quietly || tries.unknown) => return Ok(()),
+                Err(error) if error.is_no_node() && (self.quietly || tries.may_be_done) => return Ok(()),
                 Err(error) if error.is_not_empty() && self.children => {
-                    let below = delete_below(&self.client, &self.topic.path).await;
+                    let below = delete_below(&self.client, &self.context.path).await;
                     below.map_err(|error| tries.ended(error))?;
                 }
                 Err(error) => tries.wait(error).await?,
@@ -169,9 +172,9 @@ impl DeletePlan {
     /// another version now, the delete is done: the earlier try has deleted the znode and another client has created it
     /// again, or another client has changed it, and then it must stay.
     pub(crate) async fn try_again(&self, tries: &mut Tries, made: Option<(Call, Span)>) -> Result<()> {
-        let (call, span) = made.unwrap_or_else(|| (self.ask(), self.topic.span()));
+        let (call, span) = made.unwrap_or_else(|| (self.ask(), self.context.span()));
         match self.run(call, tries).instrument(span).await {
-            Err(error) if error.is_bad_version() && tries.unknown => Ok(()),
+            Err(error) if error.is_bad_version() && tries.may_be_done => Ok(()),
             result => result,
         }
     }

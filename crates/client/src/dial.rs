@@ -1,5 +1,5 @@
-//! From a server's name to a connection: names are resolved anew at every attempt, unless the caller of the client
-//! makes the connections.
+//! Connects to a server: over TCP, whose names are resolved anew at every attempt, or through the application's own
+//! connector.
 
 use crate::{connect_string::HostPort, error::DialError};
 use rustls_pki_types::ServerName;
@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// A server that takes longer to say whether it can write is none to go to.
+/// How long a probe waits for a server to say whether it can write. A slower server counts as read-only.
 const PROBE_WITHIN: Duration = Duration::from_secs(2);
 
 /// How a server's name becomes addresses.
@@ -27,60 +27,60 @@ pub(crate) type Resolver = Arc<dyn Fn(HostPort) -> Resolving + Send + Sync>;
 
 pub(crate) type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 
-/// As the system resolves names.
-pub(crate) fn by_the_system() -> Resolver {
+/// The resolver of the operating system.
+pub(crate) fn system_resolver() -> Resolver {
     Arc::new(|server| {
         Box::pin(async move { Ok(lookup_host((server.host.as_str(), server.port)).await?.collect()) })
     })
 }
 
-/// A connection that the client has not made itself.
-pub(crate) trait OwnStream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A connection that the application's connector has made.
+pub(crate) trait CustomStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> OwnStream for S {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> CustomStream for S {}
 
-/// How a server's name becomes a connection, without sockets of the client's own.
+/// Connects to a server in place of TCP ([`ClientBuilder::connector`](crate::ClientBuilder::connector)).
 pub(crate) type Connector = Arc<dyn Fn(HostPort) -> Connecting + Send + Sync>;
 
-pub(crate) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn OwnStream>>> + Send>>;
+pub(crate) type Connecting = Pin<Box<dyn Future<Output = io::Result<Box<dyn CustomStream>>> + Send>>;
 
 /// How servers are reached.
 #[derive(Clone)]
-pub(crate) enum Way {
-    /// By TCP, to the addresses of their names.
+pub(crate) enum Transport {
+    /// By TCP, to the addresses of the server's name.
     Tcp(Resolver),
-    /// As the caller says.
-    Own(Connector),
+    /// Through the application's connector.
+    Custom(Connector),
 }
 
-/// What every connection needs.
+/// Connects to the servers of a connect string.
 #[derive(Clone)]
 pub(crate) struct Dialer {
     pub(crate) hosts: Arc<[HostPort]>,
-    pub(crate) way: Way,
+    pub(crate) transport: Transport,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
 }
 
-/// A connection: the client's own, somebody else's, or an encrypted one over either.
+/// A connection: by TCP, by the application's connector, or TLS over either.
 pub(crate) enum Conn {
     Tcp(TcpStream),
-    Own(Box<dyn OwnStream>),
+    Custom(Box<dyn CustomStream>),
     Tls(Box<TlsStream<Conn>>),
 }
 
 impl Dialer {
-    /// Connects to server number `host`, in attempt number `attempt` of all.
+    /// Connects to the server with index `host`. `attempt` counts all attempts of the client from 0.
     pub(crate) async fn dial(self, host: usize, attempt: u64) -> Result<Conn, DialError> {
         let server = &self.hosts[host];
-        let plain = match &self.way {
-            Way::Tcp(resolver) => {
+        let plain = match &self.transport {
+            Transport::Tcp(resolver) => {
                 let addresses = resolver(server.clone()).await;
                 let addresses = addresses.map_err(|cause| DialError::Resolve(server.to_string(), cause))?;
-                Conn::Tcp(connect(server, addresses, turn(attempt, self.hosts.len())).await?)
+                Conn::Tcp(connect(server, addresses, earlier_attempts(attempt, self.hosts.len())).await?)
             }
-            Way::Own(connector) => {
+            Transport::Custom(connector) => {
                 let stream = connector(server.clone()).await;
-                Conn::Own(stream.map_err(|cause| DialError::Connect(server.to_string(), cause))?)
+                Conn::Custom(stream.map_err(|cause| DialError::Connect(server.to_string(), cause))?)
             }
         };
         match self.tls {
@@ -108,27 +108,27 @@ impl Dialer {
     }
 }
 
-/// Of several addresses of one name another one is tried first each time, so that one that does not answer is not the
-/// first again. Servers take turns, so each comes once in as many attempts as there are servers.
-fn turn(attempt: u64, servers: usize) -> usize {
+/// The number of earlier attempts at the same server, as servers take turns. If a name has several addresses, each
+/// attempt begins with the next one, so that an address that does not answer does not delay every attempt.
+fn earlier_attempts(attempt: u64, servers: usize) -> usize {
     attempt as usize / servers.max(1)
 }
 
 async fn connect(
     server: &HostPort,
     mut addresses: Vec<SocketAddr>,
-    turn: usize,
+    earlier_attempts: usize,
 ) -> Result<TcpStream, DialError> {
     if addresses.is_empty() {
         return Err(DialError::NoAddress(server.to_string()));
     }
-    let first = turn % addresses.len();
+    let first = earlier_attempts % addresses.len();
     addresses.rotate_left(first);
     let mut last = None;
     for address in addresses {
         match TcpStream::connect(address).await {
             Ok(tcp) => {
-                // Requests are gathered before they are written; what is written shall go.
+                // The client gathers requests itself, so each write is sent at once.
                 let _ = tcp.set_nodelay(true);
                 return Ok(tcp);
             }
@@ -142,7 +142,7 @@ impl AsyncRead for Conn {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_read(cx, into),
-            Conn::Own(own) => Pin::new(own).poll_read(cx, into),
+            Conn::Custom(stream) => Pin::new(stream).poll_read(cx, into),
             Conn::Tls(tls) => Pin::new(tls).poll_read(cx, into),
         }
     }
@@ -152,7 +152,7 @@ impl AsyncWrite for Conn {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
-            Conn::Own(own) => Pin::new(own).poll_write(cx, bytes),
+            Conn::Custom(stream) => Pin::new(stream).poll_write(cx, bytes),
             Conn::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
         }
     }
@@ -160,7 +160,7 @@ impl AsyncWrite for Conn {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_flush(cx),
-            Conn::Own(own) => Pin::new(own).poll_flush(cx),
+            Conn::Custom(stream) => Pin::new(stream).poll_flush(cx),
             Conn::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
@@ -168,7 +168,7 @@ impl AsyncWrite for Conn {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
-            Conn::Own(own) => Pin::new(own).poll_shutdown(cx),
+            Conn::Custom(stream) => Pin::new(stream).poll_shutdown(cx),
             Conn::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
     }
@@ -180,11 +180,11 @@ mod tests {
     use crate::client::Client;
 
     #[test]
-    fn each_server_begins_with_each_of_its_addresses_in_turn() {
+    fn attempts_at_a_server_begin_with_each_of_its_addresses_in_turn() {
         for (servers, addresses) in (1..=4).flat_map(|servers| (1..=4).map(move |of| (servers, of))) {
             for server in 0..servers {
                 let attempts = (0..addresses).map(|round| server + round * servers);
-                let firsts = attempts.map(|attempt| turn(attempt as u64, servers) % addresses);
+                let firsts = attempts.map(|attempt| earlier_attempts(attempt as u64, servers) % addresses);
                 let mut firsts: Vec<usize> = firsts.collect();
                 firsts.sort_unstable();
                 assert_eq!(firsts, (0..addresses).collect::<Vec<_>>(), "{servers} servers");
@@ -193,15 +193,15 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_say_whether_it_can_write_is_not_waited_for() {
+    async fn a_probe_of_a_silent_server_ends_after_a_timeout() {
         let mute = listen().await;
         let port = mute.local_addr().unwrap().port();
         let hosts = [HostPort { host: "127.0.0.1".to_owned(), port }].into();
-        let dialer = Dialer { hosts, way: Way::Tcp(by_the_system()), tls: None };
+        let dialer = Dialer { hosts, transport: Transport::Tcp(system_resolver()), tls: None };
         assert!(!dialer.can_write(0).await);
     }
 
-    /// A server that moves to another address, from where nobody has a name to one that has its own again.
+    /// The name resolves to two addresses in turn, and once to none.
     #[tokio::test]
     async fn a_name_is_resolved_anew_at_each_attempt() {
         let (old, new) = (listen().await, listen().await);
@@ -218,7 +218,7 @@ mod tests {
         // Each server takes the connection and loses it at once.
         for server in [&old, &new, &old, &new] {
             let taken = timeout(Duration::from_secs(10), server.accept()).await;
-            drop(taken.expect("nobody comes to where the server is now").unwrap());
+            drop(taken.expect("the client does not connect to the new address").unwrap());
         }
         drop(client);
         let mut attempts = 0;

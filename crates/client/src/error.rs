@@ -7,7 +7,7 @@ use std::{io, time::Duration};
 /// The result of an operation of the client.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why an operation has failed. Each variant says whether the operation may have been done nevertheless.
+/// Why an operation has failed. Each variant says whether the operation may have been done although it failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,9 +26,9 @@ pub enum Error {
     UnknownCode {
         /// The server's error code.
         code: i32,
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// An operation of a multi fails, so none of them was done.
@@ -46,13 +46,13 @@ pub enum Error {
     /// The connection was lost between request and reply: **the operation may have been done or not**.
     #[error("{operation} {path}: the connection was lost before the reply, so it may have been done or not")]
     ConnectionLoss {
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// A try lost its connection before the reply, and a later try failed: **the operation may have been done or not**.
-    /// [`Error::code`] and the other methods speak of the last try.
+    /// [`Error::code`] and the other methods describe the last try.
     #[error(
         "an earlier try lost its connection before the reply, so it may have been done or not; the last one: {last}"
     )]
@@ -63,17 +63,17 @@ pub enum Error {
     /// No server could be reached within the connection timeout. The request was not sent.
     #[error("{operation} {path}: no server could be reached within the connection timeout; it was not sent")]
     NotConnected {
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// The session in which the operation was handed over has ended. The request was not sent.
     #[error("{operation} {path}: the session has expired; it was not sent")]
     SessionExpired {
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// The operation is bound to a session that is over. The request was not sent.
@@ -81,15 +81,15 @@ pub enum Error {
     SessionChanged {
         /// The session that the operation is bound to.
         session: SessionId,
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// The watch was removed by `remove_watches`.
     #[error("watch {path}: removed by remove_watches")]
     WatchRemoved {
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// The server refuses an identity.
@@ -99,15 +99,17 @@ pub enum Error {
     #[error("the client is closed")]
     Closed,
     /// The request is larger than a server accepts. The request was not sent.
-    #[error("{operation} {path}: {size} bytes, and {limit} is the limit; it was not sent (see max_packet)")]
+    #[error(
+        "{operation} {path}: the request has {size} bytes, the limit is {limit}; it was not sent (see max_packet)"
+    )]
     TooLarge {
         /// The size of the request, in bytes.
         size: usize,
         /// The limit, in bytes: [`ClientBuilder::max_packet`](crate::ClientBuilder::max_packet).
         limit: usize,
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// A path that no znode can have. The request was not sent.
@@ -123,9 +125,9 @@ pub enum Error {
     BadReply {
         /// The part of the reply that cannot be read.
         cause: JuteError,
-        /// What was asked.
+        /// ZooKeeper's name of the operation.
         operation: &'static str,
-        /// The znode.
+        /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
     /// The connect string cannot be read.
@@ -143,14 +145,14 @@ pub enum Error {
         problem: Box<str>,
     },
     /// No session was opened within the connection timeout.
-    #[error("no session with {servers} within {waited:?}; the last error: {trouble}")]
+    #[error("no session with {servers} within {waited:?}; the last error: {last_error}")]
     Unreachable {
         /// The connect string.
         servers: Box<str>,
         /// How long the client has tried.
         waited: Duration,
         /// The error of the last attempt, as text.
-        trouble: Box<str>,
+        last_error: Box<str>,
     },
 }
 
@@ -171,27 +173,27 @@ impl Error {
         }
     }
 
-    /// Whether the znode does not exist.
+    /// Whether the server answered `NoNode`: the znode, or a parent for a create, does not exist.
     pub fn is_no_node(&self) -> bool {
         self.code() == Some(ErrorCode::NoNode)
     }
 
-    /// Whether the znode exists already.
+    /// Whether the server answered `NodeExists`: the znode exists already.
     pub fn is_node_exists(&self) -> bool {
         self.code() == Some(ErrorCode::NodeExists)
     }
 
-    /// Whether the znode has another version.
+    /// Whether the server answered `BadVersion`: the znode has another version.
     pub fn is_bad_version(&self) -> bool {
         self.code() == Some(ErrorCode::BadVersion)
     }
 
-    /// Whether the znode has children.
+    /// Whether the server answered `NotEmpty`: the znode has children.
     pub fn is_not_empty(&self) -> bool {
         self.code() == Some(ErrorCode::NotEmpty)
     }
 
-    /// Whether the server does not know the operation.
+    /// Whether the server answered `Unimplemented`: it does not know the operation.
     pub fn is_unimplemented(&self) -> bool {
         self.code() == Some(ErrorCode::Unimplemented)
     }
@@ -219,7 +221,7 @@ impl Error {
             || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
     }
 
-    /// Whether the session has expired, by this client or by the server, and so the last try was not done.
+    /// Whether the session has expired, as seen by this client or by the server, so that the last try was not done.
     pub(crate) fn is_session_expired(&self) -> bool {
         matches!(self.last_try(), Error::SessionExpired { .. })
             || self.code() == Some(ErrorCode::SessionExpired)
@@ -233,13 +235,13 @@ impl Error {
 
 /// The operation, path and session that errors name.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct About<'a> {
+pub(crate) struct ErrorContext<'a> {
     pub(crate) operation: &'static str,
     pub(crate) path: &'a str,
     pub(crate) session: Option<SessionId>,
 }
 
-impl About<'_> {
+impl ErrorContext<'_> {
     pub(crate) fn code(&self, code: i32) -> Error {
         let (operation, path) = (self.operation, self.path.into());
         match ErrorCode::from_code(code) {

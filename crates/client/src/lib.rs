@@ -102,6 +102,7 @@ mod error;
 mod metrics;
 mod multi;
 mod operation;
+mod outcome;
 pub mod paths;
 mod protected;
 mod reads;

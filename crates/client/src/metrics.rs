@@ -1,4 +1,4 @@
-//! Counts of what a client has done.
+//! A client's counters.
 
 use ostler_client_core::ConnectionState;
 use ostler_proto::op::Op;
@@ -8,44 +8,45 @@ use std::{
     time::Duration,
 };
 
-/// Counts of what a client has done since it was made.
+/// A client's counters since it was built. [`Client::metrics`](crate::Client::metrics) returns them.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// By operation, in ZooKeeper's words.
+    /// Counters by operation, under ZooKeeper's names, such as `setData`.
     pub operations: BTreeMap<&'static str, OperationMetrics>,
     /// Bytes handed to the connection.
     pub bytes_sent: u64,
-    /// Bytes of replies and events.
+    /// Bytes of replies and events received.
     pub bytes_received: u64,
     /// Events delivered to watches.
     pub events: u64,
-    /// Watches set now.
+    /// Watches that are set now.
     pub watches: usize,
-    /// Requests without a reply now.
+    /// Requests that have no reply yet.
     pub outstanding: usize,
-    /// Connections lost.
+    /// How often the connection was lost.
     pub suspended: u64,
-    /// Sessions lost.
+    /// How often the session was lost.
     pub sessions_lost: u64,
 }
 
-/// Counts of one operation.
+/// Counters of one operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OperationMetrics {
-    /// Replies, those with an error included.
+    /// Replies, including those with an error code.
     pub replies: u64,
     /// Replies with an error code.
     pub errors: u64,
-    /// Requests that never had a reply.
+    /// Requests that ended without a reply.
     pub failures: u64,
-    /// From request to reply, all together.
+    /// The sum of the times from request to reply.
     pub time: Duration,
-    /// The longest of them.
+    /// The longest time from request to reply.
     pub longest: Duration,
 }
 
+/// Collects the counters of a client.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     operations: HashMap<Op, OperationMetrics, FxBuildHasher>,
@@ -91,7 +92,7 @@ impl Recorder {
     }
 }
 
-/// An operation in ZooKeeper's words.
+/// ZooKeeper's name of an operation.
 pub(crate) fn name(op: Op) -> &'static str {
     match op {
         Op::Create => "create",

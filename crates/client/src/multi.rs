@@ -4,8 +4,9 @@ use crate::{
     client::{Client, checked},
     create::CreateMode,
     error::{Error, Result},
-    operation::{Call, Operation, Topic, Trouble, finish, retried, spanned},
-    shared::{Create2, Reply},
+    operation::{Call, Operation, OperationContext, ReplyError, finish, retried, spanned},
+    outcome::Reply,
+    shared::Create2,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;
@@ -43,11 +44,11 @@ pub struct Multi<'a> {
 #[derive(Debug, Clone)]
 struct PlannedOp {
     path: String,
-    what: What,
+    kind: OpKind,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+enum OpKind {
     Create { data: Bytes, mode: CreateMode, acl: Vec<Acl> },
     Delete { version: i32 },
     SetData { data: Bytes, version: i32 },
@@ -93,14 +94,14 @@ impl OpResult {
 }
 
 impl Multi<'_> {
-    fn add(mut self, path: &str, what: What) -> Self {
-        self.ops.push(PlannedOp { path: path.to_owned(), what });
+    fn add(mut self, path: &str, kind: OpKind) -> Self {
+        self.ops.push(PlannedOp { path: path.to_owned(), kind });
         self
     }
 
     /// Checks that the znode exists and has this version; -1 for any.
     pub fn check(self, path: &str, version: i32) -> Self {
-        self.add(path, What::Check { version })
+        self.add(path, OpKind::Check { version })
     }
 
     /// Creates a persistent znode with an ACL that allows everything to everybody.
@@ -116,23 +117,23 @@ impl Multi<'_> {
     /// Creates a znode with this ACL.
     pub fn create_with(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode, acl: Vec<Acl>) -> Self {
         let data = Bytes::copy_from_slice(data.as_ref());
-        self.add(path, What::Create { data, mode, acl })
+        self.add(path, OpKind::Create { data, mode, acl })
     }
 
-    /// Deletes a znode if it has this version, -1 for any.
+    /// Deletes a znode if it has this version; -1 for any.
     pub fn delete(self, path: &str, version: i32) -> Self {
-        self.add(path, What::Delete { version })
+        self.add(path, OpKind::Delete { version })
     }
 
-    /// Sets a znode's data, whatever its version.
+    /// Sets a znode's data, at any version.
     pub fn set_data(self, path: &str, data: impl AsRef<[u8]>) -> Self {
         self.set_data_version(path, data, -1)
     }
 
-    /// Sets a znode's data if it has this version, -1 for any.
+    /// Sets a znode's data if it has this version; -1 for any.
     pub fn set_data_version(self, path: &str, data: impl AsRef<[u8]>, version: i32) -> Self {
         let data = Bytes::copy_from_slice(data.as_ref());
-        self.add(path, What::SetData { data, version })
+        self.add(path, OpKind::SetData { data, version })
     }
 
     /// The number of operations.
@@ -154,36 +155,36 @@ impl Multi<'_> {
         if let Some(error) = self.ops.iter().find_map(|op| op.check().err()) {
             return Operation::refused(error);
         }
-        let topic = self.client.topic("multi", self.ops.first().map_or("", |op| &op.path));
-        let plan = Plan { client: self.client.clone(), topic, ops: self.ops };
-        let plainly = plan.client.shared().create2() == Create2::Unknown;
-        let first = plan.ask(plainly);
-        spanned(plan.topic.span(), async move { plan.run(first, plainly).await })
+        let context = self.client.context("multi", self.ops.first().map_or("", |op| &op.path));
+        let plan = Plan { client: self.client.clone(), context, ops: self.ops };
+        let without_create2 = plan.client.shared().create2() == Create2::Unknown;
+        let first = plan.ask(without_create2);
+        spanned(plan.context.span(), async move { plan.run(first, without_create2).await })
     }
 }
 
 /// A multi with everything that is needed to send it again for an older server.
 struct Plan {
     client: Client,
-    topic: Topic,
+    context: OperationContext,
     ops: Vec<PlannedOp>,
 }
 
 impl Plan {
-    /// Sends the multi. With `plainly` it has only operations that every server knows.
-    fn ask(&self, plainly: bool) -> Call {
-        let ops = self.ops.iter().map(|op| op.request(&self.client.chroot, plainly));
+    /// Sends the multi. With `without_create2` it has only operations that every server knows.
+    fn ask(&self, without_create2: bool) -> Call {
+        let ops = self.ops.iter().map(|op| op.request(&self.client.chroot, without_create2));
         self.client.call(&Request::Multi(ops.collect()))
     }
 
     async fn done(&self, call: Call) -> Result<Vec<OpResult>> {
-        finish(call, &self.topic, |reply| results(reply, &self.ops, &self.client.chroot)).await
+        finish(call, &self.context, |reply| results(reply, &self.ops, &self.client.chroot)).await
     }
 
-    async fn run(&self, first: Call, plainly: bool) -> Result<Vec<OpResult>> {
+    async fn run(&self, first: Call, without_create2: bool) -> Result<Vec<OpResult>> {
         let done = self.done(first).await;
         let shared = self.client.shared();
-        if plainly || !self.ops.iter().any(PlannedOp::is_create2) {
+        if without_create2 || !self.ops.iter().any(PlannedOp::is_create2) {
             return done;
         }
         match done {
@@ -220,43 +221,47 @@ impl IntoFuture for Multi<'_> {
 
 impl PlannedOp {
     fn check(&self) -> Result<()> {
-        match &self.what {
-            What::Create { mode, .. } if mode.is_sequential() => checked(&format!("{}1", self.path)),
+        match &self.kind {
+            OpKind::Create { mode, .. } if mode.is_sequential() => checked(&format!("{}1", self.path)),
             _ => checked(&self.path),
         }
     }
 
     fn name(&self) -> &'static str {
-        match &self.what {
-            What::Create { .. } => "create",
-            What::Delete { .. } => "delete",
-            What::SetData { .. } => "setData",
-            What::Check { .. } => "check",
+        match &self.kind {
+            OpKind::Create { .. } => "create",
+            OpKind::Delete { .. } => "delete",
+            OpKind::SetData { .. } => "setData",
+            OpKind::Check { .. } => "check",
         }
     }
 
     fn is_create2(&self) -> bool {
-        matches!(&self.what, What::Create { mode, .. } if mode.op() == Op::Create2)
+        matches!(&self.kind, OpKind::Create { mode, .. } if mode.op() == Op::Create2)
     }
 
-    fn request<'a>(&'a self, chroot: &Chroot, plainly: bool) -> MultiOp<'a> {
+    fn request<'a>(&'a self, chroot: &Chroot, without_create2: bool) -> MultiOp<'a> {
         let path = chroot.absolute(&self.path);
-        match &self.what {
-            What::Create { data, mode, acl } => {
+        match &self.kind {
+            OpKind::Create { data, mode, acl } => {
                 let path = mode.absolute(&self.path, chroot);
-                let op = (plainly && self.is_create2()).then_some(Op::Create);
+                let op = (without_create2 && self.is_create2()).then_some(Op::Create);
                 MultiOp::Create(mode.request(op, path, Some(data.as_ref()), acl))
             }
-            What::Delete { version } => MultiOp::Delete(PathVersion { path, version: *version }),
-            What::SetData { data, version } => {
+            OpKind::Delete { version } => MultiOp::Delete(PathVersion { path, version: *version }),
+            OpKind::SetData { data, version } => {
                 MultiOp::SetData(request::SetData { path, data: Some(data.as_ref()), version: *version })
             }
-            What::Check { version } => MultiOp::Check(PathVersion { path, version: *version }),
+            OpKind::Check { version } => MultiOp::Check(PathVersion { path, version: *version }),
         }
     }
 }
 
-fn results(reply: Reply, ops: &[PlannedOp], chroot: &Chroot) -> std::result::Result<Vec<OpResult>, Trouble> {
+fn results(
+    reply: Reply,
+    ops: &[PlannedOp],
+    chroot: &Chroot,
+) -> std::result::Result<Vec<OpResult>, ReplyError> {
     let body = reply.ok()?.body;
     let outcomes = read_outcomes(&mut Reader::new(&body))?;
     let mut results = Vec::with_capacity(outcomes.len());
@@ -268,7 +273,7 @@ fn results(reply: Reply, ops: &[PlannedOp], chroot: &Chroot) -> std::result::Res
             OpOutcome::Delete => OpResult::Deleted,
             OpOutcome::SetData(stat) => OpResult::DataSet(stat),
             OpOutcome::Check => OpResult::Checked,
-            // Undone because of a later operation, which has the reason.
+            // Not done because a later operation failed. That one has the error code.
             OpOutcome::Error(0) => continue,
             OpOutcome::Error(code) => return Err(failed(code, index, ops)),
             OpOutcome::GetData(..) | OpOutcome::GetChildren(_) => continue,
@@ -277,11 +282,11 @@ fn results(reply: Reply, ops: &[PlannedOp], chroot: &Chroot) -> std::result::Res
     Ok(results)
 }
 
-fn failed(code: i32, index: usize, ops: &[PlannedOp]) -> Trouble {
+fn failed(code: i32, index: usize, ops: &[PlannedOp]) -> ReplyError {
     let (operation, path) = ops.get(index).map_or(("multi", ""), |op| (op.name(), &*op.path));
     match ErrorCode::from_code(code) {
-        Some(code) => Trouble::Other(Error::Multi { code, index, operation, path: path.into() }),
-        None => Trouble::Code(code),
+        Some(code) => ReplyError::Other(Error::Multi { code, index, operation, path: path.into() }),
+        None => ReplyError::Code(code),
     }
 }
 
@@ -297,9 +302,9 @@ pub struct MultiRead<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReadResult {
-    /// A getData.
+    /// Data and Stat from a getData.
     Data(Bytes, Stat),
-    /// A getChildren.
+    /// Names from a getChildren, in no order.
     Children(Vec<String>),
 }
 
@@ -316,8 +321,8 @@ impl MultiRead<'_> {
         self
     }
 
-    /// Does the reads. Returns for each its result or its own error. At a server that knows no multiRead they are sent
-    /// one by one.
+    /// Sends the reads. Returns a result or an error for each, in order. A server that does not know multiRead gets
+    /// them one by one.
     ///
     /// # Errors
     /// Errors of the whole request: [`Error::ConnectionLoss`] and the like.
@@ -333,10 +338,10 @@ impl MultiRead<'_> {
             };
             client.call(&Request::MultiRead { ops: ops.iter().map(read).collect(), broken: false })
         };
-        let topic = client.topic("multiRead", ops.first().map_or("", |(_, path)| path));
+        let context = client.context("multiRead", ops.first().map_or("", |(_, path)| path));
         let first = ask(&client, &ops);
-        spanned(topic.span(), async move {
-            let attempt = |call| finish(call, &topic, |reply| found(reply, &client, &ops));
+        spanned(context.span(), async move {
+            let attempt = |call| finish(call, &context, |reply| read_results(reply, &client, &ops));
             match retried(client.retry, attempt(first), || attempt(ask(&client, &ops))).await {
                 Err(error) if error.is_unimplemented() => one_by_one(&client, &ops).await,
                 read => read,
@@ -354,9 +359,13 @@ impl IntoFuture for MultiRead<'_> {
     }
 }
 
-type Found = Vec<Result<ReadResult>>;
+type ReadResults = Vec<Result<ReadResult>>;
 
-fn found(reply: Reply, client: &Client, ops: &[(Op, String)]) -> std::result::Result<Found, Trouble> {
+fn read_results(
+    reply: Reply,
+    client: &Client,
+    ops: &[(Op, String)],
+) -> std::result::Result<ReadResults, ReplyError> {
     let body = reply.ok()?.body;
     let outcomes = read_outcomes(&mut Reader::new(&body))?;
     let read = |(outcome, (op, path)): (OpOutcome<'_>, &(Op, String))| match outcome {
@@ -364,13 +373,15 @@ fn found(reply: Reply, client: &Client, ops: &[(Op, String)]) -> std::result::Re
             Ok(ReadResult::Data(Bytes::copy_from_slice(data.unwrap_or_default()), stat))
         }
         OpOutcome::GetChildren(names) => Ok(ReadResult::Children(names)),
-        OpOutcome::Error(code) => Err(client.topic(crate::metrics::name(*op), path).about().code(code)),
-        _ => Err(client.topic("multiRead", path).about().code(ErrorCode::MarshallingError.code())),
+        OpOutcome::Error(code) => {
+            Err(client.context(crate::metrics::name(*op), path).error_context().code(code))
+        }
+        _ => Err(client.context("multiRead", path).error_context().code(ErrorCode::MarshallingError.code())),
     };
     Ok(outcomes.into_iter().zip(ops).map(read).collect())
 }
 
-async fn one_by_one(client: &Client, ops: &[(Op, String)]) -> Result<Found> {
+async fn one_by_one(client: &Client, ops: &[(Op, String)]) -> Result<ReadResults> {
     let mut found = Vec::with_capacity(ops.len());
     for (op, path) in ops {
         let read = match op {

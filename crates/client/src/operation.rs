@@ -1,10 +1,10 @@
-//! An operation under way, and its further tries.
+//! An operation under way, and its retries.
 
 use crate::{
     client::Client,
-    error::{About, Error, Result},
+    error::{Error, ErrorContext, Result},
+    outcome::{Outcome, Reply},
     retry::RetryPolicy,
-    shared::{Outcome, Reply},
 };
 use ostler_client_core::{Chroot, Failure};
 use ostler_proto::{id::SessionId, jute::JuteError, request::Request};
@@ -39,20 +39,20 @@ enum Inner<T> {
 
 type Boxed<T> = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
-/// How a reply is read.
-pub(crate) type Decode<T> = fn(Reply, &Chroot) -> std::result::Result<T, Trouble>;
+/// Reads the result of an operation from its reply.
+pub(crate) type Decode<T> = fn(Reply, &Chroot) -> std::result::Result<T, ReplyError>;
 
 /// Makes a read's request from its path. The flag asks for a watch.
-pub(crate) type Again = for<'x> fn(Cow<'x, str>, bool) -> Request<'x>;
+pub(crate) type MakeRequest = for<'x> fn(Cow<'x, str>, bool) -> Request<'x>;
 
 /// One request under way.
 pub(crate) struct Direct<T> {
     pub(crate) call: Call,
     pub(crate) client: Client,
-    pub(crate) topic: Topic,
+    pub(crate) context: OperationContext,
     pub(crate) decode: Decode<T>,
-    /// Makes the request again, for requests that do no harm if they are done twice.
-    pub(crate) again: Option<Again>,
+    /// Makes the request for a retry; `None` if a second execution could do harm.
+    pub(crate) repeat: Option<MakeRequest>,
     pub(crate) span: Span,
 }
 
@@ -84,12 +84,17 @@ impl<T: Send + 'static> Future for Operation<T> {
         let result = {
             let _entered = direct.span.enter();
             let reply = ready!(Pin::new(&mut direct.call).poll(cx));
-            result_of(reply, &direct.topic, |reply| (direct.decode)(reply, &direct.client.chroot))
+            result_of(reply, &direct.context, |reply| (direct.decode)(reply, &direct.client.chroot))
         };
-        match (result, direct.again) {
-            (Err(error), Some(again)) if error.is_connection_trouble() => {
-                let retrying =
-                    try_again(direct.client.clone(), direct.topic.clone(), direct.decode, again, error);
+        match (result, direct.repeat) {
+            (Err(error), Some(make_request)) if error.is_connection_trouble() => {
+                let retrying = try_again(
+                    direct.client.clone(),
+                    direct.context.clone(),
+                    direct.decode,
+                    make_request,
+                    error,
+                );
                 let retrying = retrying.instrument(direct.span.clone());
                 self.inner = Inner::Boxed(Box::pin(retrying));
                 self.poll(cx)
@@ -99,17 +104,17 @@ impl<T: Send + 'static> Future for Operation<T> {
     }
 }
 
-/// The further tries of a request whose first try has failed with `error`.
+/// The retries of a request whose first try has failed with `error`.
 async fn try_again<T: Send>(
     client: Client,
-    topic: Topic,
+    context: OperationContext,
     decode: Decode<T>,
-    again: Again,
+    make_request: MakeRequest,
     error: Error,
 ) -> Result<T> {
     let attempt = || {
-        let call = client.call(&again(client.chroot.absolute(&topic.path), false));
-        finish(call, &topic, |reply| decode(reply, &client.chroot))
+        let call = client.call(&make_request(client.chroot.absolute(&context.path), false));
+        finish(call, &context, |reply| decode(reply, &client.chroot))
     };
     let (mut error, begun, mut tries) = (error, Instant::now(), 0);
     while error.is_connection_trouble() {
@@ -138,21 +143,21 @@ impl<T> fmt::Debug for Operation<T> {
     }
 }
 
-/// A request that was handed over.
+/// A request under way: the receiver of its outcome.
 pub(crate) type Call = oneshot::Receiver<Outcome>;
 
-/// The name, path and session of an operation, for errors, spans and further tries.
+/// The name, path and session of an operation, for errors, spans and retries.
 #[derive(Debug, Clone)]
-pub(crate) struct Topic {
+pub(crate) struct OperationContext {
     pub(crate) operation: &'static str,
     /// The path, as the caller gave it.
     pub(crate) path: Box<str>,
     pub(crate) session: Option<SessionId>,
 }
 
-impl Topic {
-    pub(crate) fn about(&self) -> About<'_> {
-        About { operation: self.operation, path: &self.path, session: self.session }
+impl OperationContext {
+    pub(crate) fn error_context(&self) -> ErrorContext<'_> {
+        ErrorContext { operation: self.operation, path: &self.path, session: self.session }
     }
 
     /// The span of the operation, from its request to its result.
@@ -161,31 +166,34 @@ impl Topic {
     }
 }
 
-/// Why a reply gives no result.
-pub(crate) enum Trouble {
+/// Why a reply has no result.
+pub(crate) enum ReplyError {
+    /// The server's error code.
     Code(i32),
+    /// The body cannot be read.
     Jute(JuteError),
+    /// An error that is complete already.
     Other(Error),
 }
 
-impl From<JuteError> for Trouble {
-    fn from(cause: JuteError) -> Trouble {
-        Trouble::Jute(cause)
+impl From<JuteError> for ReplyError {
+    fn from(cause: JuteError) -> ReplyError {
+        ReplyError::Jute(cause)
     }
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
-        Trouble::Other(error)
+impl From<Error> for ReplyError {
+    fn from(error: Error) -> ReplyError {
+        ReplyError::Other(error)
     }
 }
 
 impl Reply {
     /// The reply, if it has no error.
-    pub(crate) fn ok(self) -> std::result::Result<Reply, Trouble> {
+    pub(crate) fn ok(self) -> std::result::Result<Reply, ReplyError> {
         match self.error {
             0 => Ok(self),
-            code => Err(Trouble::Code(code)),
+            code => Err(ReplyError::Code(code)),
         }
     }
 }
@@ -193,28 +201,28 @@ impl Reply {
 /// Waits for the reply to a request, and decodes it.
 pub(crate) async fn finish<T>(
     call: Call,
-    topic: &Topic,
-    decode: impl FnOnce(Reply) -> std::result::Result<T, Trouble>,
+    context: &OperationContext,
+    decode: impl FnOnce(Reply) -> std::result::Result<T, ReplyError>,
 ) -> Result<T> {
-    result_of(call.await, topic, decode)
+    result_of(call.await, context, decode)
 }
 
 fn result_of<T>(
     reply: std::result::Result<Outcome, oneshot::error::RecvError>,
-    topic: &Topic,
-    decode: impl FnOnce(Reply) -> std::result::Result<T, Trouble>,
+    context: &OperationContext,
+    decode: impl FnOnce(Reply) -> std::result::Result<T, ReplyError>,
 ) -> Result<T> {
-    let about = topic.about();
+    let error_context = context.error_context();
     // The sender is gone if the client's task has ended.
-    let reply = reply.unwrap_or(Err(Failure::Closed)).map_err(|failure| about.failure(failure))?;
+    let reply = reply.unwrap_or(Err(Failure::Closed)).map_err(|failure| error_context.failure(failure))?;
     decode(reply).map_err(|trouble| match trouble {
-        Trouble::Code(code) => about.code(code),
-        Trouble::Jute(cause) => about.bad_reply(cause),
-        Trouble::Other(error) => error,
+        ReplyError::Code(code) => error_context.code(code),
+        ReplyError::Jute(cause) => error_context.bad_reply(cause),
+        ReplyError::Other(error) => error,
     })
 }
 
-/// Repeats an operation until it is done or refused, or the policy gives up. `first` is under way already.
+/// Tries an operation until it is done or refused, or the policy gives up. `first` is under way already.
 pub(crate) async fn retried<T, F>(
     policy: RetryPolicy,
     first: F,
@@ -247,7 +255,7 @@ pub(crate) fn spanned<T>(
 }
 
 impl Client {
-    pub(crate) fn topic(&self, operation: &'static str, path: &str) -> Topic {
-        Topic { operation, path: path.into(), session: self.session }
+    pub(crate) fn context(&self, operation: &'static str, path: &str) -> OperationContext {
+        OperationContext { operation, path: path.into(), session: self.session }
     }
 }

@@ -1,4 +1,4 @@
-//! Paths of znodes, taken apart and put together. Curator's `ZKPaths`.
+//! Splits and joins paths of znodes. Curator's `ZKPaths`.
 
 pub use ostler_proto::path::{is_valid, name, parent};
 
@@ -10,8 +10,8 @@ pub fn join(parent: &str, name: &str) -> String {
     }
 }
 
-/// The ten digits that a server has appended to a sequential znode's name, as a number. Beyond 2,147,483,647
-/// servers begin to repeat themselves or go on below zero, so it is signed.
+/// The number of a sequential znode: the ten digits that the server has appended to its name. `None` if the name does
+/// not end with ten digits. The number is signed, because the server's counter overflows after 2,147,483,647.
 ///
 /// ```
 /// use ostler_client::paths::sequence;

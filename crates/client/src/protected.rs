@@ -1,12 +1,13 @@
-//! Creates that are found again after their reply is lost.
+//! Protected creates: the znode is found again after its reply is lost.
 //!
-//! The name carries an id. If the connection is lost before the reply, the znode may exist: after `sync` and a
-//! look at the parent's children that is known. Without the `sync` a server that lags could hide it; a create
-//! that is still on its way cannot come later, because the session has moved away from where it came from.
+//! The name contains an id. If the connection is lost before the reply, the znode may exist. The client then sends
+//! `sync` and reads the parent's children. Without the `sync`, a server that lags behind could miss the znode. The lost
+//! create cannot be done later: the session has moved to another connection, and servers refuse requests from the old
+//! one.
 
 use crate::{
     background,
-    create::{Asked, Created, Plan},
+    create::{Created, Plan, SentCreate},
     error::{Error, Result},
     operation::Operation,
     paths::join,
@@ -24,18 +25,18 @@ use uuid::Uuid;
 
 const PREFIX: &str = "_c_";
 
-/// The id that a protected znode carries in its name.
+/// The id in the name of a protected znode: a UUID. Curator's protection id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProtectionId(Uuid);
 
 impl ProtectionId {
-    /// One that nobody else has.
+    /// A new random id.
     #[allow(clippy::new_without_default)]
     pub fn new() -> ProtectionId {
         ProtectionId(Uuid::new_v4())
     }
 
-    /// Whether a znode's name carries it.
+    /// Whether a znode's name has this id: `_c_` id `-` and any text.
     pub fn is_in(self, name: &str) -> bool {
         name.strip_prefix(PREFIX)
             .and_then(|rest| rest.strip_prefix(&*self.to_string()))
@@ -49,10 +50,10 @@ impl ProtectionId {
     }
 }
 
-/// Where a client's ids come from.
+/// Generates a client's protection ids.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ids {
-    /// For tests that must repeat; the system's chance otherwise.
+    /// For repeatable tests; `None` for random ids.
     seeded: Option<SplitMix64>,
 }
 
@@ -62,21 +63,21 @@ impl Ids {
     }
 
     pub(crate) fn next(&mut self) -> ProtectionId {
-        let Some(chance) = &mut self.seeded else { return ProtectionId::new() };
+        let Some(random) = &mut self.seeded else { return ProtectionId::new() };
         let mut bytes = [0; 16];
-        chance.fill_bytes(&mut bytes);
+        random.fill_bytes(&mut bytes);
         ProtectionId(uuid::Builder::from_random_bytes(bytes).into_uuid())
     }
 }
 
-/// As in names of znodes.
+/// The form in names of znodes.
 impl fmt::Display for ProtectionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-/// The name that a protected znode was given, without the id; any other name as it is.
+/// A protected znode's name without prefix and id; any other name unchanged. Curator's `ProtectedUtils.normalize`.
 pub fn without_protection(name: &str) -> &str {
     let Some(rest) = name.strip_prefix(PREFIX) else { return name };
     match (rest.get(..36), rest.get(36..37), rest.get(37..)) {
@@ -85,7 +86,7 @@ pub fn without_protection(name: &str) -> &str {
     }
 }
 
-/// A znode that nobody has taken over yet: dropped, it is deleted in the background.
+/// A created znode that the caller has not received yet. If it is dropped, the znode is deleted in the background.
 struct Unclaimed {
     made: Option<(Plan, Created)>,
 }
@@ -104,24 +105,24 @@ impl Drop for Unclaimed {
     }
 }
 
-/// Dropping the caller's future leaves nothing half done: it is brought to an end, and what was created is deleted.
+/// A protected create. If the caller drops the future, the create is completed in the background, and its znode deleted.
 pub(crate) fn create(plan: Plan, id: ProtectionId) -> Operation<Created> {
-    let path = id.protect(&plan.topic.path);
-    let (client, span) = (plan.client.clone(), plan.topic.span());
+    let path = id.protect(&plan.context.path);
+    let (client, span) = (plan.client.clone(), plan.context.span());
     let first = plan.ask(&path);
     let work = async move {
         let created = run(&plan, id, &path, first).await?;
         Ok(Unclaimed { made: Some((plan, created)) })
     };
-    let work = background::ended_by_anybody(&client, work.instrument(span));
+    let work = background::run_to_end(&client, work.instrument(span));
     Operation::new(async move { work.await?.claim().ok_or(Error::Closed) })
 }
 
-async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<Created> {
+async fn run(plan: &Plan, id: ProtectionId, path: &str, first: SentCreate) -> Result<Created> {
     let mut tries = Tries::new(plan.client.retry);
     let mut first = Some(first);
     loop {
-        let result = match tries.unknown {
+        let result = match tries.may_be_done {
             true if !planted::is(Bug::OrphanNotSought) => find_or_create(plan, id, path).await,
             _ => plan.with_parents(path, first.take().unwrap_or_else(|| plan.ask(path))).await,
         };
@@ -130,7 +131,7 @@ async fn run(plan: &Plan, id: ProtectionId, path: &str, first: Asked) -> Result<
             made => return made,
         };
         if let Err(error) = tries.wait(error).await {
-            if tries.unknown {
+            if tries.may_be_done {
                 background::delete_protected(&plan.client.unbound(), parent_of(path).to_owned(), id);
             }
             return Err(error);
@@ -154,7 +155,7 @@ async fn find_or_create(plan: &Plan, id: ProtectionId, path: &str) -> Result<Cre
             if plan.is_ours(&stat) {
                 return Ok(Created { path, stat });
             }
-            // Of a session that is over: it will go, and must not be taken for ours.
+            // It belongs to a session that is over, and must not count as created in this one.
             plan.client.unbound().delete(&path).in_background();
         }
     }
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_drawn_unless_they_come_from_a_seed() {
+    fn ids_are_random_without_a_seed_and_repeatable_with_one() {
         let ids = |mut of: Ids| [of.next(), of.next()].map(|id| id.to_string());
         let seeded = ids(Ids::from_seed(1));
         assert_eq!(seeded, ids(Ids::from_seed(1)));
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_curator() {
+    fn names_are_like_curators() {
         let id = ProtectionId(Uuid::from_u128(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef));
         let path = id.protect("/a/lock-");
         assert_eq!(path, "/a/_c_01234567-89ab-cdef-0123-456789abcdef-lock-");

@@ -3,7 +3,7 @@
 use crate::{
     client::{Client, checked},
     error::Result,
-    operation::{Again, Decode, Direct, Operation, Trouble, finish, retried, spanned},
+    operation::{Decode, Direct, MakeRequest, Operation, ReplyError, finish, retried, spanned},
     watch::{self, Watch},
 };
 use bytes::Bytes;
@@ -19,29 +19,29 @@ use ostler_proto::{
 };
 use std::{fmt, future::IntoFuture};
 
-type Decoded<T> = std::result::Result<T, Trouble>;
+type Decoded<T> = std::result::Result<T, ReplyError>;
 
-/// One kind of read: how to make its request and decode its reply.
-pub(crate) struct Kind<T> {
+/// A read operation: its name, and the functions that make its request and decode its reply.
+pub(crate) struct ReadKind<T> {
     pub(crate) operation: &'static str,
-    pub(crate) request: Again,
+    pub(crate) request: MakeRequest,
     pub(crate) decode: Decode<T>,
 }
 
-impl<T> Clone for Kind<T> {
+impl<T> Clone for ReadKind<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Kind<T> {}
+impl<T> Copy for ReadKind<T> {}
 
 /// A read of one znode: await it, or call [`watch`](Read::watch) to set a watch as well.
 #[must_use = "no request is sent until it is awaited"]
 pub struct Read<'a, T> {
     client: &'a Client,
     path: &'a str,
-    kind: Kind<T>,
+    kind: ReadKind<T>,
 }
 
 impl<T> fmt::Debug for Read<'_, T> {
@@ -72,13 +72,13 @@ impl<T: Send + 'static> IntoFuture for Read<'_, T> {
     }
 }
 
-const GET_DATA: Kind<(Bytes, Stat)> = Kind {
+const GET_DATA: ReadKind<(Bytes, Stat)> = ReadKind {
     operation: "getData",
     request: |path, watch| Request::GetData(PathWatch { path, watch }),
     decode: |reply, _| data(&reply.ok()?.body),
 };
 
-const EXISTS: Kind<Option<Stat>> = Kind {
+const EXISTS: ReadKind<Option<Stat>> = ReadKind {
     operation: "exists",
     request: |path, watch| Request::Exists(PathWatch { path, watch }),
     decode: |reply, _| {
@@ -89,13 +89,13 @@ const EXISTS: Kind<Option<Stat>> = Kind {
     },
 };
 
-const GET_CHILDREN: Kind<Vec<String>> = Kind {
+const GET_CHILDREN: ReadKind<Vec<String>> = ReadKind {
     operation: "getChildren",
     request: |path, watch| Request::GetChildren(PathWatch { path, watch }),
     decode: |reply, _| Ok(read_strings(&mut Reader::new(&reply.ok()?.body))?),
 };
 
-const GET_CHILDREN2: Kind<(Vec<String>, Stat)> = Kind {
+const GET_CHILDREN2: ReadKind<(Vec<String>, Stat)> = ReadKind {
     operation: "getChildren2",
     request: |path, watch| Request::GetChildren2(PathWatch { path, watch }),
     decode: |reply, _| {
@@ -105,7 +105,7 @@ const GET_CHILDREN2: Kind<(Vec<String>, Stat)> = Kind {
     },
 };
 
-const GET_ACL: Kind<(Vec<Acl>, Stat)> = Kind {
+const GET_ACL: ReadKind<(Vec<Acl>, Stat)> = ReadKind {
     operation: "getACL",
     request: |path, _| Request::GetAcl(path),
     decode: |reply, _| {
@@ -115,30 +115,30 @@ const GET_ACL: Kind<(Vec<Acl>, Stat)> = Kind {
     },
 };
 
-const GET_ALL_CHILDREN_NUMBER: Kind<u32> = Kind {
+const GET_ALL_CHILDREN_NUMBER: ReadKind<u32> = ReadKind {
     operation: "getAllChildrenNumber",
     request: |path, _| Request::GetAllChildrenNumber(path),
     decode: |reply, _| Ok(Reader::new(&reply.ok()?.body).i32()?.max(0) as u32),
 };
 
-const GET_EPHEMERALS: Kind<Vec<String>> = Kind {
+const GET_EPHEMERALS: ReadKind<Vec<String>> = ReadKind {
     operation: "getEphemerals",
     request: |prefix, _| Request::GetEphemerals { prefix: Some(prefix) },
     decode: |reply, chroot| {
         let paths = read_strings(&mut Reader::new(&reply.ok()?.body))?;
-        // A prefix that is the root's own path also matches its siblings.
+        // If the prefix is the root's own path, it also matches siblings of the root, such as `/app2` for `/app`.
         let ours = paths.into_iter().filter(|path| chroot.contains(path));
         Ok(ours.map(|path| crate::shared::relative(chroot, path)).collect())
     },
 };
 
-const SYNC: Kind<()> = Kind {
+const SYNC: ReadKind<()> = ReadKind {
     operation: "sync",
     request: |path, _| Request::Sync(Some(path)),
     decode: |reply, _| reply.ok().map(drop),
 };
 
-const WHO_AM_I: Kind<Vec<(String, String)>> = Kind {
+const WHO_AM_I: ReadKind<Vec<(String, String)>> = ReadKind {
     operation: "whoAmI",
     request: |_, _| Request::WhoAmI,
     decode: |reply, _| Ok(read_identities(&mut Reader::new(&reply.ok()?.body))?),
@@ -238,27 +238,27 @@ impl Client {
         self.unrooted().read(path::CONFIG, GET_DATA)
     }
 
-    /// This handle with the servers' root.
+    /// This handle without a chroot.
     pub(crate) fn unrooted(&self) -> Client {
         Client { chroot: Chroot::none(), ..self.clone() }
     }
 
-    fn read<T: Send + 'static>(&self, path: &str, kind: Kind<T>) -> Operation<T> {
+    fn read<T: Send + 'static>(&self, path: &str, kind: ReadKind<T>) -> Operation<T> {
         if let Err(error) = checked(path) {
             return Operation::refused(error);
         }
-        let topic = self.topic(kind.operation, path);
+        let context = self.context(kind.operation, path);
         let call = self.call(&(kind.request)(self.chroot.absolute(path), false));
-        let span = topic.span();
-        let again = Some(kind.request);
-        Operation::direct(Direct { call, client: self.clone(), topic, decode: kind.decode, again, span })
+        let span = context.span();
+        let repeat = Some(kind.request);
+        Operation::direct(Direct { call, client: self.clone(), context, decode: kind.decode, repeat, span })
     }
 
-    fn read_and_watch<T: Send + 'static>(&self, path: &str, kind: Kind<T>) -> Operation<(T, Watch)> {
+    fn read_and_watch<T: Send + 'static>(&self, path: &str, kind: ReadKind<T>) -> Operation<(T, Watch)> {
         if let Err(error) = checked(path) {
             return Operation::refused(error);
         }
-        let topic = self.topic(kind.operation, path);
+        let context = self.context(kind.operation, path);
         let client = self.clone();
         let ask = move |path: &str| {
             let pending = watch::one_shot(client.shared(), &client.chroot, path);
@@ -267,12 +267,12 @@ impl Client {
         };
         let first = ask(path);
         let client = self.clone();
-        spanned(topic.span(), async move {
-            let attempt = async |(call, pending): (_, watch::Pending<Watch>)| {
-                let read = finish(call, &topic, |reply| (kind.decode)(reply, &client.chroot)).await?;
+        spanned(context.span(), async move {
+            let attempt = async |(call, pending): (_, watch::PendingWatch<Watch>)| {
+                let read = finish(call, &context, |reply| (kind.decode)(reply, &client.chroot)).await?;
                 Ok((read, pending.set()))
             };
-            retried(client.retry, attempt(first), || attempt(ask(&topic.path))).await
+            retried(client.retry, attempt(first), || attempt(ask(&context.path))).await
         })
     }
 }

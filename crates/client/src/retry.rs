@@ -1,4 +1,4 @@
-//! How often to try again, and how long to wait in between.
+//! Retry policies: how often to try again, and how long to wait before each try.
 
 use crate::error::{Error, Result};
 use rand_xoshiro::{
@@ -8,12 +8,12 @@ use rand_xoshiro::{
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How often to try again after connection trouble, and how long to wait in between.
+/// How often to try again after connection trouble, and how long to wait before each try.
 ///
-/// What is tried again by itself is what does no harm if it is done twice: reads, `sync`, and writes that say so
-/// (`idempotent`, `protected`, `guaranteed`). Any other write gives [`Error::ConnectionLoss`] to the caller, who
-/// alone knows what doing it twice would mean. If it then ends otherwise than by being done, the error still says that
-/// an earlier try may have been done: [`Error::Undecided`].
+/// The client tries again only operations that do no harm if they are done twice: reads, `sync`, and writes with
+/// `idempotent`, `protected` or `guaranteed`. Any other write fails with [`Error::ConnectionLoss`], because only the
+/// caller knows whether it may be repeated. If a retried write ends with another error after a lost connection, the
+/// error is [`Error::Undecided`]: an earlier try may have been done.
 ///
 /// [`Error::ConnectionLoss`]: crate::Error::ConnectionLoss
 /// [`Error::Undecided`]: crate::Error::Undecided
@@ -32,56 +32,57 @@ impl RetryPolicy {
         RetryPolicy { first: wait, longest: wait, doubling: false, jitter: false, times: None, elapsed: None }
     }
 
-    /// Never again.
+    /// No retry.
     pub const fn none() -> RetryPolicy {
         RetryPolicy::times(0, Duration::ZERO)
     }
 
-    /// Once more, after `wait`.
+    /// One retry after `wait`. Curator's `RetryOneTime`.
     pub const fn once(wait: Duration) -> RetryPolicy {
         RetryPolicy::times(1, wait)
     }
 
-    /// `times` more, each after `wait`.
+    /// Up to `times` retries, each after `wait`. Curator's `RetryNTimes`.
     pub const fn times(times: u32, wait: Duration) -> RetryPolicy {
         RetryPolicy { times: Some(times), ..RetryPolicy::steady(wait) }
     }
 
-    /// Until `limit` has passed since the first try, each after `wait`.
+    /// Retries until `limit` has passed since the first try, each after `wait`. Curator's `RetryUntilElapsed`.
     pub const fn until_elapsed(limit: Duration, wait: Duration) -> RetryPolicy {
         RetryPolicy { elapsed: Some(limit), ..RetryPolicy::steady(wait) }
     }
 
-    /// Without end, each after `wait`.
+    /// Retries without end, each after `wait`. Curator's `RetryForever`.
     pub const fn forever(wait: Duration) -> RetryPolicy {
         RetryPolicy::steady(wait)
     }
 
-    /// `times` more; the wait is `first`, then twice that, and so on up to `longest`, each shortened by chance
-    /// to between half of it and all of it, so that many clients do not come back at once.
+    /// Up to `times` retries. The wait is `first`, then twice that, and so on up to `longest`. Each wait is shortened at
+    /// random to between half and all of it, so that many clients do not come back at once. Curator's
+    /// `BoundedExponentialBackoffRetry`.
     pub const fn exponential(first: Duration, longest: Duration, times: u32) -> RetryPolicy {
         RetryPolicy { first, longest, doubling: true, jitter: true, times: Some(times), elapsed: None }
     }
 
-    /// Not beyond `limit` since the first try.
+    /// The same policy, but no retry begins later than `limit` after the first try.
     pub const fn at_most(self, limit: Duration) -> RetryPolicy {
         RetryPolicy { elapsed: Some(limit), ..self }
     }
 
-    /// Without the shortening by chance, or with it.
+    /// The same policy with or without the random shortening of the waits.
     pub const fn with_jitter(self, jitter: bool) -> RetryPolicy {
         RetryPolicy { jitter, ..self }
     }
 
-    /// How long to wait before try number `tries` + 1, when the first was `elapsed` ago; `None` to give up.
-    /// `chance` decides how much of the wait is cut off.
-    pub fn wait(&self, tries: u32, elapsed: Duration, chance: u64) -> Option<Duration> {
+    /// How long to wait after `tries` failed tries, when the first began `elapsed` ago; `None` to give up. `random`
+    /// decides by how much the wait is shortened.
+    pub fn wait(&self, tries: u32, elapsed: Duration, random: u64) -> Option<Duration> {
         if self.times.is_some_and(|times| tries > times) {
             return None;
         }
         let growth = if self.doubling { 2_u32.saturating_pow(tries.saturating_sub(1)) } else { 1 };
         let whole = self.first.saturating_mul(growth).min(self.longest);
-        let wait = if self.jitter { shortened(whole, chance) } else { whole };
+        let wait = if self.jitter { shortened(whole, random) } else { whole };
         match self.elapsed {
             Some(limit) if elapsed.saturating_add(wait) > limit => None,
             _ => Some(wait),
@@ -89,40 +90,43 @@ impl RetryPolicy {
     }
 }
 
-fn shortened(whole: Duration, chance: u64) -> Duration {
+fn shortened(whole: Duration, random: u64) -> Duration {
     let half = whole / 2;
     let micros = u64::try_from(half.as_micros()).unwrap_or(u64::MAX - 1);
-    half + Duration::from_micros(SplitMix64::seed_from_u64(chance).next_u64() % (micros + 1))
+    half + Duration::from_micros(SplitMix64::seed_from_u64(random).next_u64() % (micros + 1))
 }
 
 impl Default for RetryPolicy {
-    /// Ten times, from 50 ms up to 2 s.
+    /// [`exponential`](RetryPolicy::exponential): up to ten retries, with waits from 50 ms to 2 s.
     fn default() -> Self {
         RetryPolicy::exponential(Duration::from_millis(50), Duration::from_secs(2), 10)
     }
 }
 
-/// How to go about connection trouble.
+/// The tries of one operation so far.
 pub(crate) struct Tries {
     policy: RetryPolicy,
     begun: Instant,
     tries: u32,
-    /// An earlier try may have been done.
-    pub(crate) unknown: bool,
+    /// An earlier try may have been done: its connection was lost before the reply.
+    pub(crate) may_be_done: bool,
 }
 
 impl Tries {
     pub(crate) fn new(policy: RetryPolicy) -> Tries {
-        Tries { policy, begun: Instant::now(), tries: 0, unknown: false }
+        Tries { policy, begun: Instant::now(), tries: 0, may_be_done: false }
     }
 
-    /// Waits before another try; if there is to be none, gives the error that it ends with.
+    /// Waits before the next try.
+    ///
+    /// # Errors
+    /// The operation's final error, if there is no further try.
     pub(crate) async fn wait(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
-        let chance = self.begun.elapsed().subsec_nanos().into();
-        match self.policy.wait(self.tries, self.begun.elapsed(), chance) {
+        let random = self.begun.elapsed().subsec_nanos().into();
+        match self.policy.wait(self.tries, self.begun.elapsed(), random) {
             Some(wait) if error.is_connection_trouble() => {
-                self.unknown |= error.is_outcome_unknown();
+                self.may_be_done |= error.is_outcome_unknown();
                 sleep(wait).await;
                 Ok(())
             }
@@ -130,14 +134,14 @@ impl Tries {
         }
     }
 
-    /// What it ends with, if the last try has met `error`: whatever that says of itself, an earlier one may have been
-    /// done.
+    /// The operation's final error, if the last try failed with `error`: [`Error::Undecided`], if an earlier try may
+    /// have been done.
     pub(crate) fn ended(&mut self, error: Error) -> Error {
         if error.is_outcome_unknown() {
-            self.unknown = true;
+            self.may_be_done = true;
             return error;
         }
-        match self.unknown {
+        match self.may_be_done {
             true => Error::Undecided { last: Box::new(error) },
             false => error,
         }
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_policy_ends_when_it_says() {
+    fn each_policy_gives_up_after_its_last_retry() {
         assert_eq!(waits(RetryPolicy::none(), 1), [None]);
         assert_eq!(waits(RetryPolicy::once(5 * MS), 2), [Some(5), None]);
         assert_eq!(waits(RetryPolicy::times(2, 5 * MS), 3), [Some(5), Some(5), None]);
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn elapsed_counts_the_wait_too() {
+    fn a_retry_whose_wait_would_exceed_the_elapsed_limit_is_not_made() {
         let policy = RetryPolicy::until_elapsed(100 * MS, 30 * MS);
         assert_eq!(policy.wait(9, 70 * MS, 0), Some(30 * MS));
         assert_eq!(policy.wait(9, 71 * MS, 0), None);

@@ -10,15 +10,15 @@ use ostler_proto::id::SessionId;
 use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::sleep;
 
-/// Between two tries of what did not show that a session lives, the first time and at most.
+/// The first pause between two tries to prove that a session lives. It doubles up to [`PROOF_PAUSE_MAX`].
 const PROOF_PAUSE: Duration = Duration::from_millis(50);
 const PROOF_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A [`Client`] whose operations are done in one session or not at all.
 ///
-/// What is held by an ephemeral znode is held by a session. After that has expired, a client goes on in a new
-/// one, and an operation that was meant for the holder must not be done there: through this handle it fails with
-/// [`Error::SessionChanged`](crate::Error::SessionChanged).
+/// A lock that is held by an ephemeral znode is held by a session. After the session has expired, a [`Client`] goes on
+/// in a new one, where an operation of the former holder must not be done. Through this handle such an operation fails
+/// with [`Error::SessionChanged`](crate::Error::SessionChanged).
 #[derive(Debug, Clone)]
 pub struct Session {
     id: SessionId,
@@ -30,26 +30,26 @@ impl Session {
         Session { id, client }
     }
 
-    /// Its id.
+    /// The session's id.
     pub fn id(&self) -> SessionId {
         self.id
     }
 
-    /// Whether it can be taken to live: it is the client's present one, and by this machine's monotonic clock no
-    /// server can have expired it. Without a [`Hold`] that is not said of a server that is cut off from its leader, and
-    /// answers until it notices (`syncLimit` ticks).
+    /// Whether the session can be taken to live: it is the client's present one, and by this machine's monotonic clock
+    /// the ensemble cannot have expired it. Without a [`Hold`] there is one exception: a server that is cut off from its
+    /// leader answers until it notices that (`syncLimit` ticks), and the session may expire meanwhile.
     pub fn is_alive(&self) -> bool {
         self.client.session_id() == Some(self.id)
     }
 
-    /// Something is held by the session, by a znode of its own: returns as soon as it is certain that the session
-    /// lives. From then on until all of its holds are dropped it is taken for lost in time, whatever its server
-    /// believes: only what takes a quorum counts as a sign of life. For that the client asks for a transaction that
-    /// only checks, where nothing else is written. See
+    /// Declares that the caller holds something in this session, such as a lock. Returns when a quorum has confirmed that
+    /// the session lives. Until all of its holds are dropped, only replies that need a quorum count as signs of life, so
+    /// the client reports the loss of the session before the ensemble can have expired it. If nothing else is written,
+    /// the client sends transactions that only check. See
     /// [`ClientBuilder::prove_holding`](crate::ClientBuilder::prove_holding).
     ///
     /// # Errors
-    /// The session is over, or the client's others.
+    /// [`Error::SessionChanged`] if the session is over; other errors of the client, such as [`Error::Closed`].
     pub async fn hold(&self) -> Result<Hold> {
         let shared = self.client.shared();
         shared.hold(self.id);
@@ -57,9 +57,9 @@ impl Session {
         let mut pause = PROOF_PAUSE;
         while !shared.is_proven(self.id) {
             match self.multi().check("/", -1).commit().await {
-                // Whatever was found, a quorum has said it.
+                // Either answer comes from a quorum.
                 Ok(_) | Err(Error::Multi { .. }) if shared.is_proven(self.id) => break,
-                // It took too long to show anything.
+                // The answer took too long to prove that the session lives now.
                 Ok(_) | Err(Error::Multi { .. }) => {}
                 Err(error) if error.may_pass() => {}
                 Err(error) => return Err(error),
@@ -70,7 +70,7 @@ impl Session {
             };
             tokio::select! {
                 connected = ready => drop(connected?),
-                // The next try says so.
+                // The next try returns the error.
                 () = self.ended() => {}
             }
             pause = (pause * 2).min(PROOF_PAUSE_MAX);
@@ -78,13 +78,13 @@ impl Session {
         Ok(hold)
     }
 
-    /// Waits until it is over: lost, or the client closed.
+    /// Waits until the session is over: lost, or the client closed.
     pub async fn ended(&self) {
         self.until(|_| false).await;
     }
 
-    /// Waits until the connection is suspended, or the session is over. Whoever holds something by the session
-    /// should act from then on as if it did not.
+    /// Waits until the connection is suspended, or the session is over. From then on a holder should act as if it held
+    /// nothing.
     pub async fn suspended(&self) {
         self.until(|state| state == ConnectionState::Suspended).await;
     }
@@ -101,7 +101,7 @@ impl Session {
     }
 }
 
-/// Says that something is held by a session ([`Session::hold`]), until it is dropped.
+/// Declares, until it is dropped, that something is held in a session ([`Session::hold`]).
 #[derive(Debug)]
 pub struct Hold {
     session: SessionId,

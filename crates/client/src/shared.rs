@@ -1,10 +1,11 @@
-//! The session, stepped by whoever has something for it, and the way of its effects to those who wait.
+//! The session state that the client handles and the connection's task share, behind one lock.
 //!
-//! A caller's task locks, steps and leaves its bytes behind those of others; the connection's task takes all
-//! that has gathered and writes it at once.
+//! A caller's task takes the lock, steps the session and appends its bytes to those of other callers. The connection's
+//! task takes all gathered bytes and writes them at once.
 
 use crate::{
     metrics::{Metrics, Recorder},
+    outcome::{Deliveries, Outcome, Recipient, Reply, deliver},
     protected::{Ids, ProtectionId},
     states::{StateStream, Subscribers},
     watch::{Sink, WatchEnd, WatchedEvent},
@@ -33,19 +34,10 @@ use std::{
 };
 use tokio::{sync::oneshot, time::Instant};
 
-/// With fewer requests under way a write for each costs less than to wait for others to share it: to step back can
-/// wake another thread of the runtime for nothing.
-pub(crate) const MANY: usize = 3;
-
-/// A server's answer.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) error: i32,
-    /// What follows the header.
-    pub(crate) body: Bytes,
-}
-
-pub(crate) type Outcome = std::result::Result<Reply, Failure>;
+/// From this number of requests under way on, the connection's task lets other tasks run first, so that several requests
+/// share one write. With fewer requests a write for each costs less: a yield can wake another thread of the runtime in
+/// vain.
+pub(crate) const SHARED_WRITE_MIN: usize = 3;
 
 /// Whether servers know create2, as far as this client has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +47,9 @@ pub(crate) enum Create2 {
     Unknown,
 }
 
-/// What the connection's task is to do next.
+/// The next action that the session asks of the connection's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum TaskCommand {
     Connect { attempt: AttemptId, host: usize },
     Hangup,
     Stop,
@@ -73,53 +65,25 @@ pub(crate) struct Shared {
 
 struct Waiter {
     op: Op,
-    to: Told,
-}
-
-/// Whoever is told what has become of a request.
-pub(crate) enum Told {
-    /// A caller, who waits for it or does not any more.
-    Caller(oneshot::Sender<Outcome>),
-    /// Nobody waits; this is what is then done about it.
-    Nobody(Box<dyn FnOnce(Outcome) + Send>),
-}
-
-impl std::fmt::Debug for Told {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Told::Caller(_) => "Caller",
-            Told::Nobody(_) => "Nobody",
-        })
-    }
-}
-
-impl Told {
-    /// Not under the session's lock: what is done about it may need that.
-    fn tell(self, outcome: Outcome) {
-        match self {
-            // Who does not wait any more does not want to know.
-            Told::Caller(to) => drop(to.send(outcome)),
-            Told::Nobody(act) => act(outcome),
-        }
-    }
+    recipient: Recipient,
 }
 
 pub(crate) struct State {
     core: Session,
     effects: Effects,
-    /// By request number, the first being `first_waiter`.
+    /// Indexed by request number minus `first_waiter`; `None` for a request that has its outcome.
     waiters: VecDeque<Option<Waiter>>,
     first_waiter: u64,
     sinks: HashMap<WatchId, Sink, FxBuildHasher>,
     last_watch: u64,
     subscribers: Subscribers,
-    order: Option<Order>,
+    order: Option<TaskCommand>,
     probe: Option<usize>,
     /// Set while the connection's task sleeps.
     waker: Option<Waker>,
     recorder: Recorder,
     ids: Ids,
-    trouble: Option<String>,
+    last_error: Option<String>,
 }
 
 impl std::fmt::Debug for State {
@@ -128,19 +92,16 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Answers on their way out of the lock.
-pub(crate) type Answers = Vec<(Told, Outcome)>;
-
-/// What the connection's task finds when it looks.
+/// The work that [`Shared::work`] hands to the connection's task.
 pub(crate) struct Work {
-    pub(crate) order: Option<Order>,
+    pub(crate) order: Option<TaskCommand>,
     pub(crate) probe: Option<usize>,
     pub(crate) deadline: Option<Mono>,
-    /// There are bytes to send, and nothing else was looked at.
+    /// There are bytes to send, but other tasks should run first. The other fields are not set.
     pub(crate) others_first: bool,
 }
 
-/// Longer than any wait.
+/// Stands for a deadline that never comes.
 const FAR_AHEAD: Duration = Duration::from_secs(86_400 * 365);
 
 impl Shared {
@@ -158,7 +119,7 @@ impl Shared {
             waker: None,
             recorder: Recorder::default(),
             ids,
-            trouble: None,
+            last_error: None,
         };
         let runtime = tokio::runtime::Handle::current();
         Shared {
@@ -188,28 +149,34 @@ impl Shared {
 
     /// The moment of a session's time.
     pub(crate) fn instant(&self, at: Mono) -> Instant {
-        // A deadline that never comes is beyond what a clock can say.
+        // `Instant` cannot represent a deadline that never comes.
         self.begun.checked_add(at.0).unwrap_or_else(|| Instant::now() + FAR_AHEAD)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A step that panicked is a bug; others go on with what it left.
+        // A panic within a step is a bug; other callers go on with the state that it left.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Steps, and delivers what comes of it.
+    /// Steps the session, and delivers the outcomes.
     fn step(&self, input: Input<'_>) {
-        let now = self.now();
-        let mut answers = Answers::new();
-        let waker = {
-            let mut state = self.lock();
-            state.step(now, input, &mut answers);
-            state.waker.take()
-        };
-        deliver(answers, waker);
+        self.step_with(|_| input);
     }
 
-    /// Hands a request over. Its place among the client's requests is fixed now.
+    /// Steps the session with an input that is made under its lock, and delivers the outcomes.
+    fn step_with<'a>(&self, make_input: impl FnOnce(&mut State) -> Input<'a>) {
+        let now = self.now();
+        let mut deliveries = Deliveries::new();
+        let waker = {
+            let mut state = self.lock();
+            let input = make_input(&mut state);
+            state.step(now, input, &mut deliveries);
+            state.waker.take()
+        };
+        deliver(deliveries, waker);
+    }
+
+    /// Hands over a request. This call fixes its place in the order of the client's requests.
     pub(crate) fn submit(
         &self,
         request: &Request<'_>,
@@ -217,27 +184,22 @@ impl Shared {
         watch: Option<WatchId>,
     ) -> oneshot::Receiver<Outcome> {
         let (to, outcome) = oneshot::channel();
-        self.submit_for(Told::Caller(to), request, session, watch);
+        self.submit_for(Recipient::Caller(to), request, session, watch);
         outcome
     }
 
-    /// [`submit`](Shared::submit), where somebody else than a caller may be told.
+    /// [`submit`](Shared::submit) for any recipient.
     pub(crate) fn submit_for(
         &self,
-        to: Told,
+        recipient: Recipient,
         request: &Request<'_>,
         session: Option<SessionId>,
         watch: Option<WatchId>,
     ) {
-        let now = self.now();
-        let mut answers = Answers::new();
-        let waker = {
-            let mut state = self.lock();
-            let id = state.wait(request.op().unwrap_or(Op::Ping), to);
-            state.step(now, Input::Request { id, session, request, watch }, &mut answers);
-            state.waker.take()
-        };
-        deliver(answers, waker);
+        self.step_with(|state| {
+            let id = state.wait(request.op().unwrap_or(Op::Ping), recipient);
+            Input::Request { id, session, request, watch }
+        });
     }
 
     pub(crate) fn add_auth(&self, auth: AuthInfo) -> oneshot::Receiver<Outcome> {
@@ -250,19 +212,11 @@ impl Shared {
 
     fn ask<'a>(&self, op: Op, input: impl FnOnce(RequestId) -> Input<'a>) -> oneshot::Receiver<Outcome> {
         let (to, outcome) = oneshot::channel();
-        let now = self.now();
-        let mut answers = Answers::new();
-        let waker = {
-            let mut state = self.lock();
-            let id = state.wait(op, Told::Caller(to));
-            state.step(now, input(id), &mut answers);
-            state.waker.take()
-        };
-        deliver(answers, waker);
+        self.step_with(|state| input(state.wait(op, Recipient::Caller(to))));
         outcome
     }
 
-    /// Somebody who will hear of a path's changes, once a request has asked for it.
+    /// Registers a receiver of watch events. It gets events once a request with the returned id has set the watch.
     pub(crate) fn add_sink(&self, sink: Sink) -> WatchId {
         let mut state = self.lock();
         state.last_watch += 1;
@@ -271,17 +225,12 @@ impl Shared {
         watch
     }
 
-    /// Nobody listens any more.
+    /// Removes the receiver of a watch, and the watch at the server if no other receiver needs it.
     pub(crate) fn unwatch(&self, watch: WatchId) {
-        let now = self.now();
-        let mut answers = Answers::new();
-        let waker = {
-            let mut state = self.lock();
+        self.step_with(|state| {
             state.sinks.remove(&watch);
-            state.step(now, Input::Unwatch(watch), &mut answers);
-            state.waker.take()
-        };
-        deliver(answers, waker);
+            Input::Unwatch(watch)
+        });
     }
 
     pub(crate) fn subscribe(&self) -> StateStream {
@@ -290,36 +239,36 @@ impl Shared {
         state.subscribers.add(current)
     }
 
-    /// The last state told, and the session as far as it can be taken to live now. If its time is over it is lost for
-    /// good, whatever arrives later: somebody has acted by it.
+    /// The last reported state, and the session if it can be taken to live now. A session whose time is over is lost for
+    /// good, even if a reply arrives later: a caller may have acted on the loss.
     pub(crate) fn state_now(&self) -> (SessionState, Option<SessionId>) {
         let now = self.now();
-        let mut answers = Answers::new();
+        let mut deliveries = Deliveries::new();
         let (seen, waker) = {
             let mut state = self.lock();
             if planted::is(Bug::HolderAsksNoClock) {
-                let told = state.core.state();
-                let lives = !matches!(told.state, ConnectionState::Lost | ConnectionState::Closed);
-                return (told, told.session.filter(|_| lives));
+                let reported = state.core.state();
+                let lives = !matches!(reported.state, ConnectionState::Lost | ConnectionState::Closed);
+                return (reported, reported.session.filter(|_| lives));
             }
             let waker = if state.core.is_overdue(now) {
-                state.step(now, Input::Deadline, &mut answers);
+                state.step(now, Input::Deadline, &mut deliveries);
                 state.waker.take()
             } else {
                 None
             };
             ((state.core.state(), state.core.session_at(now)), waker)
         };
-        deliver(answers, waker);
+        deliver(deliveries, waker);
         seen
     }
 
-    /// Something is held by the session from now on.
+    /// Notes that a recipe holds something in the session. Each call needs a [`release`](Shared::release).
     pub(crate) fn hold(&self, session: SessionId) {
         self.step(Input::Hold(session));
     }
 
-    /// It is held no more.
+    /// Ends one [`hold`](Shared::hold).
     pub(crate) fn release(&self, session: SessionId) {
         self.step(Input::Release(session));
     }
@@ -341,20 +290,20 @@ impl Shared {
         state.recorder.report(state.core.watchers(), state.waiters.iter().flatten().count())
     }
 
-    /// An id that nobody else has.
+    /// A new unique id for a protected znode.
     pub(crate) fn new_id(&self) -> ProtectionId {
         self.lock().ids.next()
     }
 
-    pub(crate) fn note_trouble(&self, trouble: String) {
-        self.lock().trouble = Some(trouble);
+    pub(crate) fn note_error(&self, error: String) {
+        self.lock().last_error = Some(error);
     }
 
-    pub(crate) fn trouble(&self) -> Option<String> {
-        self.lock().trouble.clone()
+    pub(crate) fn last_error(&self) -> Option<String> {
+        self.lock().last_error.clone()
     }
 
-    // What follows is for the connection's task.
+    // The functions below are for the connection's task.
 
     pub(crate) fn connected(&self, attempt: AttemptId) {
         self.step(Input::Connected(attempt));
@@ -372,30 +321,31 @@ impl Shared {
         self.step(Input::Deadline);
     }
 
-    /// Takes in all of `payloads` under one lock; gives how many requests they have answered.
+    /// Processes all `payloads` under one lock. Returns the number of requests that they answered.
     pub(crate) fn frames<'a>(
         &self,
         attempt: AttemptId,
         payloads: impl Iterator<Item = &'a [u8]>,
-        answers: &mut Answers,
+        deliveries: &mut Deliveries,
     ) -> usize {
         let now = self.now();
         {
             let mut state = self.lock();
             for payload in payloads {
                 state.recorder.bytes_in += payload.len() as u64 + 4;
-                state.step(now, Input::Frame { attempt, payload }, answers);
+                state.step(now, Input::Frame { attempt, payload }, deliveries);
             }
         }
-        let answered = answers.len();
-        for (to, outcome) in answers.drain(..) {
-            to.tell(outcome);
+        let answered = deliveries.len();
+        for (recipient, outcome) in deliveries.drain(..) {
+            recipient.deliver(outcome);
         }
         answered
     }
 
-    /// What there is to do. If `out` is empty it gets the bytes to send; `waker` is kept until something changes.
-    /// With `may_wait` bytes are only said to be there, if [`MANY`] requests are under way.
+    /// The work for the connection's task. If `out` is empty, it gets the bytes to send. `waker` is woken at the next
+    /// change. With `may_wait`, and if [`SHARED_WRITE_MIN`] requests are under way, the bytes stay and
+    /// [`Work::others_first`] is set.
     pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, may_wait: bool, waker: &Waker) -> Work {
         let mut state = self.lock();
         if let Some(out) = out
@@ -403,7 +353,7 @@ impl Shared {
             && out.is_empty()
             && !state.effects.bytes.is_empty()
         {
-            if may_wait && state.waiters.len() >= MANY {
+            if may_wait && state.waiters.len() >= SHARED_WRITE_MIN {
                 return Work { order: None, probe: None, deadline: None, others_first: true };
             }
             std::mem::swap(out, &mut state.effects.bytes);
@@ -418,19 +368,10 @@ impl Shared {
     }
 }
 
-fn deliver(answers: Answers, waker: Option<Waker>) {
-    for (to, outcome) in answers {
-        to.tell(outcome);
-    }
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-}
-
 impl State {
-    fn wait(&mut self, op: Op, to: Told) -> RequestId {
+    fn wait(&mut self, op: Op, recipient: Recipient) -> RequestId {
         let id = RequestId(self.first_waiter + self.waiters.len() as u64);
-        self.waiters.push_back(Some(Waiter { op, to }));
+        self.waiters.push_back(Some(Waiter { op, recipient }));
         id
     }
 
@@ -444,7 +385,7 @@ impl State {
         waiter
     }
 
-    fn step(&mut self, now: Mono, input: Input<'_>, answers: &mut Answers) {
+    fn step(&mut self, now: Mono, input: Input<'_>, deliveries: &mut Deliveries) {
         let payload = match &input {
             Input::Frame { payload, .. } => *payload,
             _ => &[],
@@ -455,28 +396,28 @@ impl State {
         }
         let mut list = std::mem::take(&mut self.effects.list);
         for effect in list.drain(..) {
-            self.route(now, effect, payload, answers);
+            self.route(now, effect, payload, deliveries);
         }
         self.effects.list = list;
     }
 
-    fn route(&mut self, now: Mono, effect: Effect, payload: &[u8], answers: &mut Answers) {
+    fn route(&mut self, now: Mono, effect: Effect, payload: &[u8], deliveries: &mut Deliveries) {
         match effect {
             Effect::Reply { id, asked, error, .. } => {
                 let Some(waiter) = self.take_waiter(id) else { return };
                 self.recorder.answered(waiter.op, now.since(asked), error);
                 let body = Bytes::copy_from_slice(payload.get(ReplyHeader::SIZE..).unwrap_or_default());
-                answers.push((waiter.to, Ok(Reply { error, body })));
+                deliveries.push((waiter.recipient, Ok(Reply { error, body })));
             }
             Effect::Failed { id, failure } => {
                 let Some(waiter) = self.take_waiter(id) else { return };
                 self.recorder.failed(waiter.op);
-                answers.push((waiter.to, Err(failure)));
+                deliveries.push((waiter.recipient, Err(failure)));
             }
             Effect::Event { watchers, kind, path, zxid } => {
                 self.recorder.events += watchers.len() as u64;
                 for watch in watchers {
-                    self.tell(watch, WatchedEvent { kind, path: path.clone(), zxid });
+                    self.send_event(watch, WatchedEvent { kind, path: path.clone(), zxid });
                 }
             }
             Effect::WatchesEnded(watches) => {
@@ -487,13 +428,13 @@ impl State {
             Effect::State(next) => {
                 tracing::debug!(state = ?next.state, session = ?next.session, "connection state");
                 self.recorder.state(next.state);
-                self.subscribers.tell(next);
+                self.subscribers.report(next);
             }
-            Effect::Connect { attempt, host } => self.order = Some(Order::Connect { attempt, host }),
-            Effect::Hangup(_) => self.order = Some(Order::Hangup),
+            Effect::Connect { attempt, host } => self.order = Some(TaskCommand::Connect { attempt, host }),
+            Effect::Hangup(_) => self.order = Some(TaskCommand::Hangup),
             Effect::ProbeReadWrite { host } => self.probe = Some(host),
             Effect::Ended { .. } => {
-                self.order = Some(Order::Stop);
+                self.order = Some(TaskCommand::Stop);
                 self.sinks.clear();
                 self.subscribers.end();
             }
@@ -508,9 +449,9 @@ impl State {
         }
     }
 
-    fn tell(&mut self, watch: WatchId, event: WatchedEvent) {
+    fn send_event(&mut self, watch: WatchId, event: WatchedEvent) {
         let done = match self.sinks.get_mut(&watch) {
-            Some(sink) => sink.tell(event),
+            Some(sink) => sink.send(event),
             None => false,
         };
         if done {
@@ -519,7 +460,7 @@ impl State {
     }
 }
 
-/// A path of the server as a handle with this root names it.
+/// A path from the servers' root as a path from the root of a handle.
 pub(crate) fn relative(chroot: &Chroot, path: String) -> String {
     match chroot.is_none() {
         true => path,
@@ -533,9 +474,9 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86_400);
 
-    /// A deadline in the past would have the connection's task look at it again and again, without a pause.
+    /// With a deadline in the past the connection's task would spin.
     #[tokio::test(start_paused = true)]
-    async fn what_is_still_to_come_is_ahead_however_long_the_client_has_been_there() {
+    async fn deadlines_stay_in_the_future_for_a_client_of_any_age() {
         let shared = Shared::new(ostler_client_core::Config::new(1, 1), Ids::from_seed(1));
         let wait = Duration::from_secs(5);
         for days in [0, 1, 364, 365, 366, 1000] {
@@ -546,9 +487,8 @@ mod tests {
         }
     }
 
-    /// A deadline that never comes is further away than any clock goes.
     #[tokio::test(start_paused = true)]
-    async fn what_never_comes_is_far_ahead() {
+    async fn a_deadline_that_never_comes_is_far_ahead() {
         let shared = Shared::new(ostler_client_core::Config::new(1, 1), Ids::from_seed(1));
         tokio::time::advance(400 * DAY).await;
         assert!(shared.instant(Mono(Duration::MAX)) > Instant::now() + 30 * DAY);

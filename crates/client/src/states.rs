@@ -1,4 +1,4 @@
-//! The connection's states, told to everybody who wants to know.
+//! The stream of the connection's states, and its subscribers.
 
 use futures_core::Stream;
 use ostler_client_core::SessionState;
@@ -10,11 +10,12 @@ use tokio::sync::mpsc;
 
 /// States that a subscriber may leave unread before it is dropped.
 const UNREAD_MAX: usize = 1024;
+/// The least `room` of [`Subscribers`].
 const ROOM_MIN: usize = 16;
 
 /// Every change of the connection's state, beginning with the state at the time of the subscription.
 ///
-/// It ends when the client is closed. It also ends for a reader who leaves 1,024 changes unread.
+/// It ends when the client is closed. It also ends for a reader that leaves 1,024 changes unread.
 #[derive(Debug)]
 pub struct StateStream {
     changes: mpsc::Receiver<SessionState>,
@@ -38,7 +39,8 @@ impl Stream for StateStream {
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     list: Vec<mpsc::Sender<SessionState>>,
-    /// Before it grows beyond this, those who have gone are forgotten: as long as nothing changes nobody is told.
+    /// Before the list grows beyond this length, dropped subscribers are removed. Without this they would stay until the
+    /// next change of the state.
     room: usize,
     ended: bool,
 }
@@ -58,7 +60,7 @@ impl Subscribers {
         StateStream { changes }
     }
 
-    pub(crate) fn tell(&mut self, state: SessionState) {
+    pub(crate) fn report(&mut self, state: SessionState) {
         self.list.retain(|to| to.try_send(state).is_ok());
     }
 
@@ -74,7 +76,7 @@ mod tests {
     use ostler_client_core::ConnectionState;
 
     #[test]
-    fn who_has_gone_is_forgotten_though_nothing_changes() {
+    fn dropped_subscribers_are_forgotten_without_a_state_change() {
         let mut subscribers = Subscribers::default();
         let state = SessionState { state: ConnectionState::Connected, session: None };
         let mut kept: Vec<StateStream> = (0..20).map(|_| subscribers.add(state)).collect();
@@ -83,7 +85,7 @@ mod tests {
         }
         assert!(subscribers.list.len() <= 2 * 20 + 1, "{}", subscribers.list.len());
         let changed = SessionState { state: ConnectionState::Suspended, session: None };
-        subscribers.tell(changed);
+        subscribers.report(changed);
         for stream in &mut kept {
             assert_eq!(stream.changes.try_recv(), Ok(state));
             assert_eq!(stream.changes.try_recv(), Ok(changed));

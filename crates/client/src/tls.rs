@@ -1,4 +1,4 @@
-//! TLS from certificates in PEM.
+//! Builds a TLS configuration from certificates in PEM.
 
 use crate::error::{Error, Result};
 use rustls::{ClientConfig, RootCertStore};
@@ -19,14 +19,14 @@ pub(crate) fn config(authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<
         .map_err(|cause| problem("the client's certificate and key", cause))
 }
 
-fn certificates(pem: &[u8], whose: &str) -> Result<Vec<CertificateDer<'static>>> {
+fn certificates(pem: &[u8], subject: &str) -> Result<Vec<CertificateDer<'static>>> {
     let read = CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<Vec<_>, _>>();
-    match read.map_err(|cause| problem(whose, cause))? {
-        none if none.is_empty() => Err(problem(whose, "there is no CERTIFICATE section")),
+    match read.map_err(|cause| problem(subject, cause))? {
+        none if none.is_empty() => Err(problem(subject, "there is no CERTIFICATE section")),
         found => Ok(found),
     }
 }
 
-fn problem(what: &str, cause: impl Display) -> Error {
-    Error::Tls { problem: format!("{what}: {cause}").into() }
+fn problem(subject: &str, cause: impl Display) -> Error {
+    Error::Tls { problem: format!("{subject}: {cause}").into() }
 }

@@ -1,7 +1,7 @@
-//! Watches as values: dropping one removes it at the server.
+//! Watches as values: if one is dropped, it is removed at the server.
 
 use crate::{
-    error::{About, Error, Result},
+    error::{Error, ErrorContext, Result},
     shared::{Shared, relative},
 };
 use futures_core::Stream;
@@ -24,40 +24,42 @@ use tokio::sync::{
 /// Events that a stream's reader may leave unread before later ones become one [`EventKind::Gap`].
 const UNREAD_MAX: usize = 8192;
 
-/// A change that was watched for.
+/// An event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WatchedEvent {
-    /// What happened.
+    /// The kind of the change.
     pub kind: EventKind,
-    /// The znode, as this client names it; empty for a gap.
+    /// The znode's path below the root of the client; empty for a [`Gap`](EventKind::Gap).
     pub path: String,
-    /// The transaction that did it, from servers since 3.9; `None` for changes found after a reconnect.
+    /// The zxid of the change. Servers before 3.9 do not send it, and it is `None` for changes found after a reconnect.
     pub zxid: Option<Zxid>,
 }
 
-/// Which changes a [`WatchStream`] hears of.
+/// Which changes a [`WatchStream`] reports.
 ///
-/// Servers before 3.9 keep one kind of watch for each path and connection. The client sets the kind again that serves
-/// most, but none serves all: on a path with a recursive stream, a persistent one and `get_children().watch()` of the
-/// same client may not hear of `NodeChildrenChanged`. With such servers watch the children by the recursive stream, or
-/// use another client.
+/// Servers before 3.9 keep one kind of watch for each path and connection. If a client has several kinds on one path,
+/// it sets the kind again that serves most of them, but none serves all: on a path with a recursive stream, a persistent
+/// stream and `get_children().watch()` of the same client may miss `NodeChildrenChanged`. With such servers watch the
+/// children by the recursive stream, or use another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddWatchMode {
     /// The znode's own changes, and those of its list of children.
     Persistent,
-    /// The znode's own changes and those of all znodes below it. Not `NodeChildrenChanged`, which would say
-    /// nothing new.
+    /// The znode's own changes and those of all znodes below it, without `NodeChildrenChanged`, which would add nothing
+    /// to the creations and deletions.
     PersistentRecursive,
 }
 
-/// One change of one znode, to come. A future: it resolves when the watch fires.
+/// A one-shot watch: a future that resolves with the next change of a znode.
 ///
-/// It survives reconnects: a change that happened meanwhile is reported. It ends with
-/// [`Error::SessionExpired`] if its session does and it was set through a [`Session`](crate::Session), or if the
-/// client makes no new ones; with [`Error::Closed`] or [`Error::AuthFailed`] if the client ends so; and with
-/// [`Error::WatchRemoved`] by [`remove_watches`](crate::Client::remove_watches). Dropped, it is removed at the server,
-/// unless somebody else needs it.
+/// It survives reconnects: a change that happened meanwhile is reported. If it is dropped, it is removed at the server,
+/// unless another watch of this client needs it there.
+///
+/// # Errors
+/// [`Error::SessionExpired`] if the session expires, and the watch was set through a [`Session`](crate::Session) or the
+/// client opens no new session; [`Error::Closed`] or [`Error::AuthFailed`] if the client ends with that error;
+/// [`Error::WatchRemoved`] after [`remove_watches`](crate::Client::remove_watches).
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is removed"]
 pub struct Watch {
@@ -77,30 +79,30 @@ impl Future for Watch {
             Ok(Ok(event)) => Ok(event),
             Ok(Err(WatchEnd::Removed)) => Err(Error::WatchRemoved { path }),
             Ok(Err(WatchEnd::Failed(failure))) => Err(about(&path).failure(failure)),
-            // Nobody tells any more when the client is gone.
+            // The sender is dropped with the client.
             Err(_) => Err(Error::Closed),
         })
     }
 }
 
-fn about(path: &str) -> About<'_> {
-    About { operation: "watch", path, session: None }
+fn about(path: &str) -> ErrorContext<'_> {
+    ErrorContext { operation: "watch", path, session: None }
 }
 
-/// Why nothing more is to come of a watch.
+/// Why a watch has ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum WatchEnd {
     /// It was removed at the server.
     Removed,
-    /// Its session or the client has ended so.
+    /// Its session or the client has ended with this failure.
     Failed(Failure),
 }
 
 /// Changes of a znode, or of all znodes below it, for as long as the stream lives.
 ///
-/// It survives reconnects, and new sessions if the client makes them; as servers report nothing of what happened
-/// meanwhile, it then yields an [`EventKind::Gap`]: what was read before may be old. Dropped, it is removed at
-/// the server, unless somebody else needs it.
+/// It survives reconnects, and new sessions if the client opens them. Servers do not report changes that happened
+/// meanwhile, so the stream then yields an [`EventKind::Gap`]: data that was read before may be old. If the stream is
+/// dropped, the watch is removed at the server, unless another watch of this client needs it there.
 #[derive(Debug)]
 #[must_use = "a watch that is dropped is removed"]
 pub struct WatchStream {
@@ -117,7 +119,7 @@ impl WatchStream {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<WatchedEvent>> {
         match self.events.poll_recv(cx) {
-            // Everything from before the gap is read.
+            // All events from before the gap have been read.
             Poll::Pending if self.behind.swap(false, SeqCst) => Poll::Ready(Some(gap())),
             other => other,
         }
@@ -144,7 +146,7 @@ pub(crate) struct WatchGuard {
 }
 
 impl WatchGuard {
-    /// The watch is over by itself.
+    /// The watch has ended, so there is nothing to remove.
     fn disarm(&mut self) {
         self.shared = None;
     }
@@ -162,15 +164,15 @@ impl Drop for WatchGuard {
     }
 }
 
-/// The shell's end of a watch.
+/// The sending end of a [`Watch`] or [`WatchStream`].
 #[derive(Debug)]
 pub(crate) struct Sink {
-    to: To,
+    to: SinkTarget,
     chroot: Chroot,
 }
 
 #[derive(Debug)]
-enum To {
+enum SinkTarget {
     Once(Option<oneshot::Sender<std::result::Result<WatchedEvent, WatchEnd>>>),
     Stream { events: mpsc::Sender<WatchedEvent>, behind: Arc<AtomicBool> },
 }
@@ -178,22 +180,22 @@ enum To {
 impl Sink {
     /// Nothing more is to come.
     pub(crate) fn end(self, end: WatchEnd) {
-        if let To::Once(Some(to)) = self.to {
+        if let SinkTarget::Once(Some(to)) = self.to {
             let _ = to.send(Err(end));
         }
     }
 
     /// True if nothing more is to come.
-    pub(crate) fn tell(&mut self, mut event: WatchedEvent) -> bool {
+    pub(crate) fn send(&mut self, mut event: WatchedEvent) -> bool {
         event.path = relative(&self.chroot, event.path);
         match &mut self.to {
-            To::Once(to) => {
+            SinkTarget::Once(to) => {
                 if let Some(to) = to.take() {
                     let _ = to.send(Ok(event));
                 }
                 true
             }
-            To::Stream { events, behind } => {
+            SinkTarget::Stream { events, behind } => {
                 if behind.load(SeqCst) {
                     return false;
                 }
@@ -208,34 +210,34 @@ impl Sink {
     }
 }
 
-/// A watch that is asked for and not yet set.
-pub(crate) struct Pending<W> {
+/// A watch whose request is under way.
+pub(crate) struct PendingWatch<W> {
     pub(crate) guard: WatchGuard,
     finish: Box<dyn FnOnce(WatchGuard) -> W + Send>,
 }
 
-impl<W> Pending<W> {
+impl<W> PendingWatch<W> {
     pub(crate) fn set(self) -> W {
         (self.finish)(self.guard)
     }
 }
 
-pub(crate) fn one_shot(shared: &Arc<Shared>, chroot: &Chroot, path: &str) -> Pending<Watch> {
+pub(crate) fn one_shot(shared: &Arc<Shared>, chroot: &Chroot, path: &str) -> PendingWatch<Watch> {
     let (to, event) = oneshot::channel();
-    let id = shared.add_sink(Sink { to: To::Once(Some(to)), chroot: chroot.clone() });
+    let id = shared.add_sink(Sink { to: SinkTarget::Once(Some(to)), chroot: chroot.clone() });
     let path: Box<str> = path.into();
-    Pending {
+    PendingWatch {
         guard: WatchGuard { shared: Some(shared.clone()), id },
         finish: Box::new(move |guard| Watch { event, path, guard }),
     }
 }
 
-pub(crate) fn stream(shared: &Arc<Shared>, chroot: &Chroot) -> Pending<WatchStream> {
+pub(crate) fn stream(shared: &Arc<Shared>, chroot: &Chroot) -> PendingWatch<WatchStream> {
     let (to, events) = mpsc::channel(UNREAD_MAX);
     let behind = Arc::new(AtomicBool::new(false));
-    let sink = Sink { to: To::Stream { events: to, behind: behind.clone() }, chroot: chroot.clone() };
+    let sink = Sink { to: SinkTarget::Stream { events: to, behind: behind.clone() }, chroot: chroot.clone() };
     let id = shared.add_sink(sink);
-    Pending {
+    PendingWatch {
         guard: WatchGuard { shared: Some(shared.clone()), id },
         finish: Box::new(move |guard| WatchStream { events, behind, _guard: guard }),
     }

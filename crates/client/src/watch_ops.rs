@@ -1,24 +1,24 @@
-//! Watches that stay, and questions about watches.
+//! Operations on watches: addWatch, checkWatches and removeWatches.
 
 use crate::{
     client::{Client, checked},
     operation::{Operation, finish, retried, spanned},
-    watch::{self, AddWatchMode, Pending, WatchStream},
+    watch::{self, AddWatchMode, PendingWatch, WatchStream},
 };
 use ostler_proto::{error::ErrorCode, request::Request};
 
-/// Which entries of a server's watch tables are meant.
+/// Which watches of a znode an operation applies to. ZooKeeper's `WatcherType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WatcherType {
-    /// Watches of lists of children.
+    /// Watches of the list of children.
     Children,
     /// Watches of data and existence.
     Data,
-    /// All of them.
+    /// All watches.
     Any,
-    /// Persistent ones; servers since 3.9.
+    /// Persistent watches; servers since 3.9.
     Persistent,
-    /// Persistent recursive ones; servers since 3.9.
+    /// Persistent recursive watches; servers since 3.9.
     PersistentRecursive,
 }
 
@@ -70,7 +70,7 @@ impl Client {
         if let Err(error) = checked(path) {
             return Operation::refused(error);
         }
-        let topic = self.topic("addWatch", path);
+        let context = self.context("addWatch", path);
         let client = self.clone();
         let ask = move |path: &str| {
             let pending = watch::stream(client.shared(), &client.chroot);
@@ -78,12 +78,12 @@ impl Client {
             (client.call_with_watch(&request, pending.guard.id()), pending)
         };
         let (first, policy) = (ask(path), self.retry);
-        spanned(topic.span(), async move {
-            let attempt = async |(call, pending): (_, Pending<WatchStream>)| {
-                finish(call, &topic, |reply| reply.ok().map(drop)).await?;
+        spanned(context.span(), async move {
+            let attempt = async |(call, pending): (_, PendingWatch<WatchStream>)| {
+                finish(call, &context, |reply| reply.ok().map(drop)).await?;
                 Ok(pending.set())
             };
-            retried(policy, attempt(first), || attempt(ask(&topic.path))).await
+            retried(policy, attempt(first), || attempt(ask(&context.path))).await
         })
     }
 
@@ -92,34 +92,35 @@ impl Client {
         if let Err(error) = checked(path) {
             return Operation::refused(error);
         }
-        let topic = self.topic("checkWatches", path);
+        let context = self.context("checkWatches", path);
         let ask = move |client: &Client, path: &str| {
             client.call(&Request::CheckWatches { path: client.chroot.absolute(path), kind: kind.code() })
         };
         let (first, client) = (ask(self, path), self.clone());
-        spanned(topic.span(), async move {
+        spanned(context.span(), async move {
             let attempt = |call| {
-                finish(call, &topic, |reply| match reply.error {
+                finish(call, &context, |reply| match reply.error {
                     code if code == ErrorCode::NoWatcher.code() => Ok(false),
                     _ => reply.ok().map(|_| true),
                 })
             };
-            retried(client.retry, attempt(first), || attempt(ask(&client, &topic.path))).await
+            retried(client.retry, attempt(first), || attempt(ask(&client, &context.path))).await
         })
     }
 
-    /// Removes watches of this client on a znode, whoever set them; theirs end. What one watch needs is removed
-    /// when it is dropped, so this is for what others have left behind.
+    /// Removes all watches of these types that this client has on a znode. Each [`Watch`](crate::Watch) and
+    /// [`WatchStream`] concerned ends. To remove a single watch, drop it.
     ///
     /// # Errors
-    /// `NoWatcher`; [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), after which they are still set.
+    /// `NoWatcher` if there is none. After [`Error::ConnectionLoss`](crate::Error::ConnectionLoss) the watches are still
+    /// set.
     pub fn remove_watches(&self, path: &str, kind: WatcherType) -> Operation<()> {
         if let Err(error) = checked(path) {
             return Operation::refused(error);
         }
-        let topic = self.topic("removeWatches", path);
+        let context = self.context("removeWatches", path);
         let request = Request::RemoveWatches { path: self.chroot.absolute(path), kind: kind.code() };
         let call = self.call(&request);
-        spanned(topic.span(), async move { finish(call, &topic, |reply| reply.ok().map(drop)).await })
+        spanned(context.span(), async move { finish(call, &context, |reply| reply.ok().map(drop)).await })
     }
 }

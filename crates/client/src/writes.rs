@@ -3,10 +3,10 @@
 use crate::{
     client::{Client, checked},
     error::Result,
-    operation::{Call, Direct, Operation, Topic, Trouble, finish, spanned},
+    operation::{Call, Direct, Operation, OperationContext, ReplyError, finish, spanned},
+    outcome::Reply,
     reads,
     retry::Tries,
-    shared::Reply,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;
@@ -51,22 +51,25 @@ impl SetData<'_> {
         if let Err(error) = checked(self.path) {
             return Operation::refused(error);
         }
-        let topic = self.client.topic("setData", self.path);
+        let context = self.client.context("setData", self.path);
         let first = set_data(self.client, self.path, self.data, self.version);
         if !self.idempotent {
-            let (client, span) = (self.client.clone(), topic.span());
+            let (client, span) = (self.client.clone(), context.span());
             return Operation::direct(Direct {
                 call: first,
                 client,
-                topic,
+                context,
                 decode: decode_stat,
-                again: None,
+                repeat: None,
                 span,
             });
         }
         let (client, version) = (self.client.clone(), self.version);
         let data = Bytes::copy_from_slice(self.data);
-        spanned(topic.span(), async move { set_until_known(&client, &topic, &data, version, first).await })
+        spanned(
+            context.span(),
+            async move { set_until_known(&client, &context, &data, version, first).await },
+        )
     }
 }
 
@@ -84,17 +87,17 @@ fn set_data(client: &Client, path: &str, data: &[u8], version: i32) -> Call {
     client.call(&Request::SetData(request::SetData { path, data: Some(data), version }))
 }
 
-fn decode_stat(reply: Reply, _: &Chroot) -> std::result::Result<Stat, Trouble> {
+fn decode_stat(reply: Reply, _: &Chroot) -> std::result::Result<Stat, ReplyError> {
     Ok(Stat::read(&mut Reader::new(&reply.ok()?.body))?)
 }
 
-async fn stat(call: Call, topic: &Topic) -> Result<Stat> {
-    finish(call, topic, |reply| decode_stat(reply, &Chroot::none())).await
+async fn stat(call: Call, context: &OperationContext) -> Result<Stat> {
+    finish(call, context, |reply| decode_stat(reply, &Chroot::none())).await
 }
 
 async fn set_until_known(
     client: &Client,
-    topic: &Topic,
+    context: &OperationContext,
     data: &Bytes,
     version: i32,
     first: Call,
@@ -102,12 +105,13 @@ async fn set_until_known(
     let mut tries = Tries::new(client.retry);
     let mut call = first;
     loop {
-        match stat(call, topic).await {
-            Err(error) if error.is_bad_version() && tries.unknown => {
-                let (found, stat) = client.get_data(&topic.path).await.map_err(|error| tries.ended(error))?;
+        match stat(call, context).await {
+            Err(error) if error.is_bad_version() && tries.may_be_done => {
+                let (found, stat) =
+                    client.get_data(&context.path).await.map_err(|error| tries.ended(error))?;
                 return match (stat.version == version.wrapping_add(1), found == *data) {
                     (true, true) => Ok(stat),
-                    // Another client's write came first.
+                    // Another client's write has set this version.
                     (true, false) => Err(error),
                     (false, _) => Err(tries.ended(error)),
                 };
@@ -115,7 +119,7 @@ async fn set_until_known(
             Err(error) => tries.wait(error).await?,
             set => return set,
         }
-        call = set_data(client, &topic.path, data, version);
+        call = set_data(client, &context.path, data, version);
     }
 }
 
@@ -148,9 +152,9 @@ impl SetAcl<'_> {
         });
         let path = self.client.chroot.absolute(self.path);
         let request = Request::SetAcl { path, acl: Some(acl.collect()), version: self.version };
-        let (call, topic) = (self.client.call(&request), self.client.topic("setACL", self.path));
-        let (client, span) = (self.client.clone(), topic.span());
-        Operation::direct(Direct { call, client, topic, decode: decode_stat, again: None, span })
+        let (call, context) = (self.client.call(&request), self.client.context("setACL", self.path));
+        let (client, span) = (self.client.clone(), context.span());
+        Operation::direct(Direct { call, client, context, decode: decode_stat, repeat: None, span })
     }
 }
 
@@ -200,11 +204,10 @@ impl<'a> Reconfig<'a> {
     /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<(Bytes, Stat)> {
         let call = self.client.call(&Request::Reconfig(self.change));
-        let topic = self.client.topic("reconfig", ostler_proto::path::CONFIG);
-        spanned(
-            topic.span(),
-            async move { finish(call, &topic, |reply| reads::data(&reply.ok()?.body)).await },
-        )
+        let context = self.client.context("reconfig", ostler_proto::path::CONFIG);
+        spanned(context.span(), async move {
+            finish(call, &context, |reply| reads::data(&reply.ok()?.body)).await
+        })
     }
 }
 

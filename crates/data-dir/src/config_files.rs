@@ -20,12 +20,13 @@ use std::{
 const MOVED: [&str; 3] = ["dynamicConfigFile", "peerType", "version"];
 const MOVED_WITH_CLIENT: [&str; 2] = ["clientPort", "clientPortAddress"];
 
-/// Where the files are.
+/// The files that hold the configuration of the ensemble.
 pub(crate) struct ConfigFiles {
     zoo_cfg: PathBuf,
     disk: Arc<dyn Disk>,
-    /// What a start would read from them, where that is known.
+    /// The configuration that a start would read from the files, if it is known.
     kept: Option<Membership>,
+    /// Whether a warning was logged already.
     warned: bool,
 }
 
@@ -35,27 +36,32 @@ impl ConfigFiles {
         ConfigFiles { zoo_cfg, disk, kept: None, warned: false }
     }
 
-    /// The server starts with this configuration, which the files have. False, and a warning, if they could keep no other.
+    /// Notes the configuration with which the server starts, as the files have it. Returns false and logs a warning if
+    /// another configuration could not be saved.
     pub(crate) fn start_with(&mut self, membership: &Membership) -> bool {
         self.kept = Some(membership.clone());
         self.probe(membership).inspect_err(|error| self.warn(error)).is_ok()
     }
 
-    /// Tries what keeping a change would take, and leaves everything as it is.
+    /// Tries the file operations that saving a change would need, without any change.
     fn probe(&self, membership: &Membership) -> Result<(), StorageError> {
-        let probe = self.with(".dynamic.tmp");
+        let probe = self.path_with(".dynamic.tmp");
         self.disk.create(&probe).during("create", &probe)?;
         self.disk.remove(&probe).during("remove", &probe)?;
-        // A zoo.cfg that a container has by itself, as a mount, cannot be replaced, whatever its folder allows. This one
-        // is about to be replaced anyway, when the first configuration gets its number.
+        // A zoo.cfg that is mounted as a single file, as in containers, cannot be replaced, even if its folder is writable.
+        // With version 0 it would be replaced soon anyway, when the first configuration gets its version.
         if membership.version == 0 {
             replace_text(&*self.disk, &self.zoo_cfg, &self.read(&self.zoo_cfg)?)?;
         }
         Ok(())
     }
 
-    /// Keeps a configuration that was proposed, or is in force. Where files cannot be written at all, one that decides
-    /// what the kept one decides need not be kept; the next start finds its number with the others again.
+    /// Saves a configuration that was proposed or, if `active`, is in force. If the files cannot be written at all, a
+    /// configuration with the same decisions as the saved one need not be saved: the next start gets its version from the
+    /// other servers.
+    ///
+    /// # Errors
+    /// [`StorageError::ConfigNotKept`] if the files cannot be written and the decisions differ; other errors of the disk.
     pub(crate) fn save(
         &mut self,
         membership: &Membership,
@@ -71,7 +77,7 @@ impl ConfigFiles {
             Ok(()) if active => self.kept = Some(membership.clone()),
             Ok(()) => {}
             Err(error) if !is_unwritable(&error) => return Err(error),
-            Err(error) if self.kept.as_ref().is_some_and(|kept| decide_alike(kept, membership)) => {
+            Err(error) if self.kept.as_ref().is_some_and(|kept| same_decisions(kept, membership)) => {
                 self.warn(&error);
             }
             Err(error) => {
@@ -93,29 +99,29 @@ impl ConfigFiles {
         }
     }
 
-    fn with(&self, suffix: &str) -> PathBuf {
+    fn path_with(&self, suffix: &str) -> PathBuf {
         let mut name = self.zoo_cfg.clone().into_os_string();
         name.push(suffix);
         name.into()
     }
 
-    /// A configuration was proposed: it is kept before that is acknowledged.
+    /// Saves a proposed configuration. This must be done before the proposal is acknowledged.
     fn save_next(&self, membership: &Membership) -> Result<(), StorageError> {
-        replace_text(&*self.disk, &self.with(".dynamic.next"), &membership.to_string())
+        replace_text(&*self.disk, &self.path_with(".dynamic.next"), &membership.to_string())
     }
 
-    /// A configuration is in force: zoo.cfg names its file from now on. One that was proposed later stays.
+    /// Saves a configuration that is in force, and lets zoo.cfg name its file. The file of a later proposal stays.
     fn save_active(&self, membership: &Membership, own_client: bool) -> Result<(), StorageError> {
-        let dynamic = self.with(&format!(".dynamic.{:x}", membership.version));
+        let dynamic = self.path_with(&format!(".dynamic.{:x}", membership.version));
         replace_text(&*self.disk, &dynamic, &membership.lines().join("\n"))?;
         let text = self.read(&self.zoo_cfg)?;
-        let backup = self.with(".bak");
+        let backup = self.path_with(".bak");
         if !self.disk.exists(&backup).during("look for", &backup)? {
-            // It has what zoo.cfg has, secrets too.
+            // The backup has the contents of zoo.cfg, including secrets, so it gets the same access rights.
             replace_text_like(&*self.disk, &backup, &text, &self.zoo_cfg)?;
         }
-        replace_text(&*self.disk, &self.zoo_cfg, &renamed(&text, &dynamic, own_client))?;
-        let next = self.with(".dynamic.next");
+        replace_text(&*self.disk, &self.zoo_cfg, &zoo_cfg_with_dynamic(&text, &dynamic, own_client))?;
+        let next = self.path_with(".dynamic.next");
         if self.disk.exists(&next).during("look for", &next)? {
             let proposed = Membership::parse(&self.read(&next)?);
             if proposed.is_ok_and(|proposed| proposed.version > membership.version) {
@@ -138,7 +144,7 @@ impl ConfigFiles {
     }
 }
 
-/// The system lets nothing be written there: no permission, a file system that is read-only, or a mounted zoo.cfg.
+/// Whether the system forbids to write there: no permission, a read-only file system, or a mounted zoo.cfg.
 fn is_unwritable(error: &StorageError) -> bool {
     let StorageError::Io { source, .. } = error else { return false };
     let refusals =
@@ -146,9 +152,9 @@ fn is_unwritable(error: &StorageError) -> bool {
     refusals.contains(&source.kind())
 }
 
-/// Nothing is lost if a start finds the one in the place of the other. Before any change each server may know its own
-/// client address only, and the first number comes with what the leader knows.
-fn decide_alike(kept: &Membership, other: &Membership) -> bool {
+/// Whether a start with one of these configurations has the same effect as with the other. Before the first change each
+/// server may know only its own client address, and the first version comes with the addresses that the leader knows.
+fn same_decisions(kept: &Membership, other: &Membership) -> bool {
     let without_clients = |of: &Membership| {
         let mut of = Membership { version: 0, ..of.clone() };
         of.servers.values_mut().for_each(|member| member.client = None);
@@ -158,8 +164,9 @@ fn decide_alike(kept: &Membership, other: &Membership) -> bool {
     kept.lines() == other.lines() || (first_number && without_clients(kept) == without_clients(other))
 }
 
-/// zoo.cfg without what the dynamic file has, and with its name. Comments and order stay, unlike upstream's.
-fn renamed(text: &str, dynamic: &Path, own_client: bool) -> String {
+/// The text of zoo.cfg without the settings of the dynamic file, and with the name of that file. Comments and the order of
+/// lines stay, other than in upstream.
+fn zoo_cfg_with_dynamic(text: &str, dynamic: &Path, own_client: bool) -> String {
     let moves = |line: &&str| {
         let key = line.split('=').next().unwrap_or_default().trim();
         let family = ["server.", "group.", "weight."].iter().any(|family| key.starts_with(family));
@@ -210,7 +217,11 @@ mod tests {
         let later = Membership { version: 0x3_0000_0001, ..membership.clone() };
         files.save_next(&later).unwrap();
         files.save_active(&Membership { version: 0x2_0000_0001, ..membership }, false).unwrap();
-        assert_eq!(read("zoo.cfg.dynamic.next"), later.to_string(), "it was logged, and may come into force");
+        assert_eq!(
+            read("zoo.cfg.dynamic.next"),
+            later.to_string(),
+            "the proposal was logged, and may come into force"
+        );
         assert_eq!(read("zoo.cfg.bak"), own, "the first one is kept");
         assert!(read("zoo.cfg").ends_with("zoo.cfg.dynamic.200000001\n"));
     }

@@ -1,8 +1,8 @@
-//! What a member asks of its disk, in files: its log, its snapshots, its epochs, the configuration beside zoo.cfg; and
-//! a member made from them again.
+//! A server's data folder: carries out the disk operations of the core in files (log, snapshots, epochs, and the
+//! configuration beside zoo.cfg), and restores the server's state from them.
 //!
-//! Everything here blocks and is driven from outside: by the threads of a server, or by the simulator over a disk that
-//! forgets and fails. Only the start reads ahead on a thread of its own.
+//! All functions block. The caller drives them: the threads of a server, or the simulator with a disk that loses data and
+//! fails. Only recovery can use a thread of its own.
 
 mod config_files;
 mod persistence;
@@ -11,5 +11,5 @@ pub mod recovery;
 pub mod snapshots;
 
 pub use persistence::{
-    Frozen, KeepingOptions, Persistence, Reloaded, epochs, is_incomplete, log_from, log_part,
+    Persistence, PersistenceOptions, Reloaded, SnapshotSource, epochs, is_incomplete, log_from, log_part,
 };

@@ -1,11 +1,12 @@
-//! What a member asks of its disk, in files: what each act means, and in which order its parts become durable.
+//! Carries out the disk operations of the core ([`PersistOp`]): what each one does in files, and in which order its parts
+//! become durable.
 //!
-//! It blocks, and has no clock or queue of its own, nor a thread but to read ahead, where that is wanted. The disk's
-//! thread drives it in a server; the simulator drives the same code over a disk that forgets and fails.
+//! All functions block. There is no clock, no queue, and no thread except the one that reads ahead in recovery. In a
+//! server the disk's thread calls this code; the simulator calls the same code with a disk that loses data and fails.
 
 use crate::{
     config_files::ConfigFiles,
-    recovery::{self, Restored, Restoring},
+    recovery::{self, RestoreOptions, Restored},
     snapshots::{self, SnapshotSettings},
 };
 use ostler_planted::{self as planted, Bug};
@@ -30,60 +31,66 @@ use std::{
     sync::Arc,
 };
 
-/// How data are kept.
+/// The options of [`Persistence`].
 #[derive(Debug, Clone)]
-pub struct KeepingOptions {
-    /// How they are read.
-    pub restoring: Restoring,
+pub struct PersistenceOptions {
+    /// How the state is restored at a start.
+    pub restoring: RestoreOptions,
     /// How the log is written.
     pub log: LogOptions,
     /// How snapshots are written and kept.
     pub snapshots: snapshots::SnapshotOptions,
-    /// The zoo.cfg beside which a configuration that changes is kept, and this server's number; `None` where the
+    /// The zoo.cfg beside which the configuration of the ensemble is saved, and this server's id. `None` if the
     /// configuration never changes.
     pub reconfigurable: Option<(PathBuf, ServerId)>,
-    /// Whether the server is a member of an ensemble, which may bring it its history.
+    /// Whether the server is a member of an ensemble, so that a leader can send it its history.
     pub is_member: bool,
 }
 
-/// What is left after a [`PersistOp::Truncate`] that asked for it.
+/// The state after a [`PersistOp::Truncate`] with a reload.
 #[derive(Debug)]
 pub struct Reloaded {
-    /// Of the act.
+    /// The search for a leader in which the truncation was requested.
     pub search_id: u64,
-    /// What the files hold now.
+    /// The state that was restored from the files after the truncation.
     pub restored: Restored,
 }
 
-/// A tree to be written as a snapshot, and how often the log had been cut when it was frozen.
+/// A frozen tree for a snapshot, and the number of log cuts when it was frozen. After a later cut it must not become a
+/// snapshot.
 #[derive(Debug)]
-pub struct Frozen {
+pub struct SnapshotSource {
+    /// The tree.
     pub tree: Box<FrozenTree>,
+    /// [`LogCuts::count`](snapshots::LogCuts::count) when the tree was frozen.
     pub cuts: u64,
 }
 
-impl Frozen {
-    /// The last transaction in it.
+impl SnapshotSource {
+    /// The last transaction in the tree.
     pub fn zxid(&self) -> Zxid {
         self.tree.zxid
     }
 }
 
-/// A member's files, while it runs.
+/// The files of a running server.
 pub struct Persistence {
     log: TxnLog,
     snapshots: SnapshotSettings,
-    options: KeepingOptions,
+    options: PersistenceOptions,
     config_files: Option<(ConfigFiles, ServerId)>,
 }
 
 impl Persistence {
-    /// Gets the state back. Where there is no snapshot one is written: Java refuses a folder that has logs alone, and so does
-    /// the next start here, which need not be told again to trust them.
+    /// Restores the state from the files. If there is no snapshot, one is written: Java refuses a folder with logs only, and
+    /// so would the next start, unless `snapshot.trust.empty` is still set.
+    ///
+    /// # Errors
+    /// The state cannot be restored, or the snapshot cannot be written.
     pub fn start(
         disk: Arc<dyn Disk>,
         folders: DataFolders,
-        options: KeepingOptions,
+        options: PersistenceOptions,
     ) -> Result<(Persistence, Restored), StorageError> {
         let restored = recovery::restore(&*disk, &folders, options.restoring)?;
         let mut log = TxnLog::open(disk.clone(), folders.logs.clone(), options.log);
@@ -93,7 +100,7 @@ impl Persistence {
         if matches!(restored.recovered.origin, Origin::Fresh | Origin::Log) {
             snapshots::write_at_once(&restored.tree.freeze(), &snapshots)?;
         }
-        // A member that is said to be new is so until it has its first history, however often it is started before.
+        // The `initialize` file of a new member counts for all starts until the member has its first history.
         if !options.is_member || has_current_epoch(&*disk, &snapshots.folders)? {
             snapshots.folders.remove_initialize(&*disk)?;
         }
@@ -102,27 +109,29 @@ impl Persistence {
         Ok((Persistence { log, snapshots, options, config_files }, restored))
     }
 
-    /// Tells what the configuration's files have at the start. False if a change of it could not be kept: the log says
-    /// why, and what to do.
+    /// Sets the configuration with which the server starts, as its files have it. Returns false if a changed configuration
+    /// could not be saved. Then a warning in the log says why, and what to do.
     pub fn starts_with(&mut self, membership: &Membership) -> bool {
         self.config_files.as_mut().is_none_or(|(files, _)| files.start_with(membership))
     }
 
+    /// The settings of snapshots.
     pub fn snapshots(&self) -> &SnapshotSettings {
         &self.snapshots
     }
 
-    /// Takes an act. Unless it says otherwise it is durable after the next [`Persistence::sync`].
+    /// Carries out an operation. An append is durable after the next [`Persistence::sync`], any other operation when this
+    /// returns.
     pub fn carry_out(&mut self, op: PersistOp) -> Result<Option<Reloaded>, StorageError> {
         match op {
             PersistOp::Append { zxid, record } => self.log.append(zxid, &record.0)?,
             PersistOp::RollLog => self.log.roll(),
-            op => return self.rare(op),
+            op => return self.carry_out_synced(op),
         }
         Ok(None)
     }
 
-    /// All that was taken is durable.
+    /// Makes all appended records durable.
     pub fn sync(&mut self) -> Result<(), StorageError> {
         match self.log.commit() {
             Err(_) if planted::is(Bug::DiskErrorIgnored) => Ok(()),
@@ -130,14 +139,14 @@ impl Persistence {
         }
     }
 
-    /// Notes how far the log is synced, for the next start. To be called after [`Persistence::sync`], once it has been
-    /// reported: nobody needs to wait for it.
+    /// Notes for the next start how far the log is synced. Call it after [`Persistence::sync`] and after the sync was
+    /// reported, because no reply needs to wait for this note.
     pub fn note_synced(&mut self) -> Result<(), StorageError> {
         self.log.note_synced()
     }
 
-    /// What changes with the leader only. All that was asked before is durable first.
-    fn rare(&mut self, op: PersistOp) -> Result<Option<Reloaded>, StorageError> {
+    /// Carries out an operation that is rare, as at a change of the leader. Makes all appended records durable first.
+    fn carry_out_synced(&mut self, op: PersistOp) -> Result<Option<Reloaded>, StorageError> {
         self.log.commit()?;
         let settings = &self.snapshots;
         let (folders, disk) = (&settings.folders, &*settings.disk);
@@ -153,8 +162,8 @@ impl Persistence {
             }
             PersistOp::Truncate { to, reload } => {
                 settings.cuts.add();
-                // First the log. If the process ends before snapshots that have more are gone, the cut is made again; without
-                // them the log alone could go on behind a gap that nothing shows.
+                // The log is cut before later snapshots are removed. If the process ends in between, the cut is repeated. In
+                // the other order the log could be left with a gap that nothing shows.
                 let cut = self.log.truncate_after(to)?;
                 tracing::info!(%to, files = cut.removed.len(), cut = ?cut.cut, "the log was cut back");
                 if let Some(search_id) = reload {
@@ -164,8 +173,8 @@ impl Persistence {
             }
             PersistOp::Install(frozen) => {
                 settings.cuts.add();
-                // What is later is not this leader's. It goes when this is on disk, for what both have may have been
-                // acknowledged; and snapshots go last, for the same reason as above.
+                // Later transactions are not part of this leader's history. They are removed once the tree is on disk, because
+                // the transactions before may have been acknowledged. Snapshots are removed last, as above.
                 snapshots::write_at_once(&frozen, settings)?;
                 self.log.truncate_after(frozen.zxid)?;
                 self.log.continue_after(frozen.zxid);
@@ -182,17 +191,19 @@ impl Persistence {
         Ok(None)
     }
 
-    /// What is left after the log was cut back to `to`. Snapshots that have more go once that has been read without them,
-    /// and reaches `to`: a tree that came whole from a leader stands for records that the log never had, and
-    /// nothing in the log shows that they are missing. What stays may have been acknowledged, so where a snapshot alone
-    /// has it that stays whole, with more in it than the leader has, until another tree takes its place.
+    /// Restores the state after the log was cut back to `to`.
+    ///
+    /// Snapshots after `to` are removed only if the state without them reaches `to`. A tree from a leader can replace
+    /// records that the log never had, and nothing in the log shows that they are missing. Transactions up to `to` may have
+    /// been acknowledged. So if only a later snapshot has them, it stays, although it also has transactions that the leader
+    /// does not have, until another tree replaces it.
     fn read_cut(&mut self, to: Zxid) -> Result<Restored, StorageError> {
         let (disk, folders) = (&*self.snapshots.disk, &self.snapshots.folders);
         let read =
-            |recover| recovery::restore(disk, folders, Restoring { recover, ..self.options.restoring });
+            |recover| recovery::restore(disk, folders, RestoreOptions { recover, ..self.options.restoring });
         let snapshots = find_snapshots(disk, &folders.snapshots)?;
         let later = snapshots.iter().any(|file| file.zxid > to);
-        // Where there is no snapshot the log goes back to the beginning. Where one cannot be read it may not.
+        // Without any snapshot file the log starts with the first transaction. If a snapshot cannot be read, it may not.
         let trust_empty = snapshots.is_empty();
         let options = RecoverOptions { trust_empty, in_use: true, ..RecoverOptions::default() };
         match read(RecoverOptions { through: to, ..options }) {
@@ -214,15 +225,15 @@ impl Persistence {
         Ok(restored)
     }
 
-    /// Notes what a tree that was frozen just now belongs to.
-    pub fn frozen(&self, tree: Box<FrozenTree>) -> Frozen {
-        Frozen { tree, cuts: self.snapshots.cuts.count() }
+    /// Adds the number of log cuts to a tree that was frozen just now.
+    pub fn frozen(&self, tree: Box<FrozenTree>) -> SnapshotSource {
+        SnapshotSource { tree, cuts: self.snapshots.cuts.count() }
     }
 
-    /// Writes a snapshot in one go, and removes what is needed no more. False if the log was cut since the tree was
-    /// frozen: then it may hold what was taken back.
-    pub fn write_snapshot(&self, frozen: &Frozen) -> Result<bool, StorageError> {
-        let mut snapshot = snapshots::Unfinished::begin(&frozen.tree, &self.snapshots)?;
+    /// Writes a snapshot without pauses, and purges old files. Returns false without a snapshot if the log was cut since the
+    /// tree was frozen, because the tree may have transactions that were taken back.
+    pub fn write_snapshot(&self, frozen: &SnapshotSource) -> Result<bool, StorageError> {
+        let mut snapshot = snapshots::UnfinishedSnapshot::begin(&frozen.tree, &self.snapshots)?;
         snapshot.advance(|_| true)?;
         let kept = snapshot.finish_unless_cut(frozen, &self.snapshots)?;
         snapshots::purge(&self.snapshots);
@@ -230,8 +241,8 @@ impl Persistence {
     }
 }
 
-/// The accepted and the current epoch on disk. A folder of a server that was in no ensemble has neither: its last
-/// transaction tells.
+/// The accepted and the current epoch on disk. The folder of a standalone server has neither file; then the epoch is that
+/// of `last`, its last transaction.
 pub fn epochs(disk: &dyn Disk, folders: &DataFolders, last: Zxid) -> Result<(Epoch, Epoch), StorageError> {
     let epoch = |which| read_epoch(disk, &folders.snapshots, which);
     let current = epoch(EpochFile::Current)?.unwrap_or_default().max(last.epoch());
@@ -242,12 +253,13 @@ fn has_current_epoch(disk: &dyn Disk, folders: &DataFolders) -> Result<bool, Sto
     Ok(read_epoch(disk, &folders.snapshots, EpochFile::Current)?.is_some_and(|current| current > Epoch(0)))
 }
 
-/// Whether the folder was empty, and what is there now may be only a part of a leader's history.
+/// Whether the history on disk may be incomplete: the folder was empty, and the synchronization with a leader has begun but
+/// not ended.
 pub fn is_incomplete(disk: &dyn Disk, folders: &DataFolders) -> Result<bool, StorageError> {
     epochs::is_incomplete(disk, &folders.snapshots)
 }
 
-/// From where on the log on disk lacks nothing, after a start.
+/// The zxid after which the log on disk is complete, after a start from `origin`.
 pub fn log_from(origin: Origin) -> Zxid {
     match origin {
         Origin::Snapshot(zxid) => zxid,
@@ -255,8 +267,8 @@ pub fn log_from(origin: Origin) -> Zxid {
     }
 }
 
-/// A part of the log, for a learner that lacks it. `None` if the log does not reach back so far, or is more to send
-/// than `percent` of a snapshot.
+/// The records of the log after `after` up to `through`, for a learner that lacks them. `None` if the log does not have all
+/// of them, or if they are larger than `percent` % of the newest snapshot (at least 1 MiB).
 pub fn log_part(
     disk: &dyn Disk,
     folders: &DataFolders,
@@ -266,7 +278,7 @@ pub fn log_part(
     let newest = find_snapshots(disk, &folders.snapshots)?.into_iter().next();
     let size = newest.and_then(|file| disk.open(&file.path).and_then(|file| file.size()).ok()).unwrap_or(0);
     let limit = (size * u64::from(percent) / 100).max(1 << 20);
-    // One before shows whether the learner's last is a record here.
+    // The record before shows whether the learner's last transaction is in this log.
     let mut reader = LogReader::open(disk, &folders.logs, after.previous())?;
     let (mut part, mut bytes) = (LogPart { before: None, records: Vec::new() }, 0);
     while let Some(record) = reader.next_record()? {
@@ -283,13 +295,13 @@ pub fn log_part(
         }
         let zxid = record.zxid;
         part.records.push((zxid, Record(record.bytes.into())));
-        // To find the end of the log would be to read all the space that is reserved behind it.
+        // Reading on to the end of the log would read all the space that is reserved behind it.
         if zxid == through {
             break;
         }
     }
-    // A purge may have cleared the space of a file since it was opened; its name goes first. Between two epochs
-    // nothing else shows that records are missing.
+    // A purge may have cleared a file since it was opened. It removes the name first, so a missing name shows this. Between
+    // two epochs nothing else shows that records are missing.
     for path in reader.files_read() {
         if !disk.exists(path).during("look for", path)? {
             return Ok(None);

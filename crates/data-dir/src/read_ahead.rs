@@ -1,7 +1,7 @@
-//! Recovery on two threads: one reads the files, checks them and makes znodes, the other puts them into the tree.
+//! Recovery on two threads: one reads the files, checks them and makes znodes, the other adds them to the tree.
 //!
-//! Either is about half of the work, and a server that comes back is waited for. What is refused by the tree is known
-//! late: at the end of the snapshot.
+//! Each thread does about half of the work, so a start takes about half the time. If the tree refuses a part of a
+//! snapshot, the reading thread learns this only at the end of the snapshot.
 
 use crate::recovery::{TreeBuilder, decode};
 use ostler_proto::{
@@ -23,17 +23,17 @@ use std::{
     thread,
 };
 
-/// Steps that wait at most.
-const AHEAD: usize = 4;
+/// The highest number of steps that the reading thread is ahead.
+const STEPS_AHEAD: usize = 4;
 const ZNODES_PER_STEP: usize = 256;
 const BYTES_PER_STEP: usize = 64 << 10;
 
-/// What the reading thread has found, in order.
+/// A part of the state that the reading thread passes on, in order.
 enum Step {
     Reset,
     Session(SessionId, i32),
     Acl(i64, Vec<Acl>),
-    /// With the number of each one's ACL.
+    /// Znodes, each with the index of its ACL.
     Znodes(Vec<(DetachedZnode, i64)>),
     SnapshotLoaded {
         zxid: Zxid,
@@ -43,7 +43,7 @@ enum Step {
     Records(Records),
 }
 
-/// Records of the log, one behind the other.
+/// Records of the log, joined in one buffer.
 #[derive(Default)]
 struct Records {
     bytes: Vec<u8>,
@@ -57,10 +57,14 @@ pub(crate) fn recover_into(
     folders: &DataFolders,
     options: RecoverOptions,
 ) -> Result<Recovered, StorageError> {
-    let (sender, steps) = sync_channel(AHEAD);
+    let (sender, steps) = sync_channel(STEPS_AHEAD);
     let read = move || {
-        let mut reader =
-            Reader { steps: sender, znodes: Vec::new(), records: Records::default(), waiting: 0 };
+        let mut reader = ReadingThread {
+            steps: sender,
+            znodes: Vec::new(),
+            records: Records::default(),
+            waiting_bytes: 0,
+        };
         let recovered = recover(disk, folders, options, &mut reader)?;
         reader.flush();
         Ok(recovered)
@@ -71,7 +75,7 @@ pub(crate) fn recover_into(
                 build(builder, steps);
                 reader.join().unwrap_or_else(|panic| resume_unwind(panic))
             }
-            // One thread does it too.
+            // Without a second thread, recovery runs on this one.
             Err(_) => recover(disk, folders, options, builder),
         }
     })
@@ -94,7 +98,7 @@ fn build(builder: &mut TreeBuilder, steps: Receiver<Step>) {
             }
             Step::SnapshotLoaded { zxid, trailer, verdict } => {
                 let loaded = refused.take().map_or_else(|| builder.snapshot_loaded(zxid, trailer), Err);
-                // Who asked waits for it.
+                // The reading thread waits for the verdict.
                 let _ = verdict.send(loaded);
                 Ok(())
             }
@@ -123,68 +127,70 @@ impl Records {
     }
 }
 
-/// The reading thread's end.
-struct Reader {
+/// The reading thread: a sink that passes on what recovery reads.
+struct ReadingThread {
     steps: SyncSender<Step>,
     znodes: Vec<(DetachedZnode, i64)>,
     records: Records,
     /// Bytes of data in `znodes`.
-    waiting: usize,
+    waiting_bytes: usize,
 }
 
-impl Reader {
-    /// What is said to nobody is of no use: the other side ends after this one.
-    fn say(&self, step: Step) {
+impl ReadingThread {
+    /// Passes on a step. The receiver outlives this thread, so sending cannot fail.
+    fn send(&self, step: Step) {
         let _ = self.steps.send(step);
     }
 
     fn flush(&mut self) {
         if !self.znodes.is_empty() {
             let next = Vec::with_capacity(ZNODES_PER_STEP);
-            self.waiting = 0;
+            self.waiting_bytes = 0;
             let znodes = std::mem::replace(&mut self.znodes, next);
-            self.say(Step::Znodes(znodes));
+            self.send(Step::Znodes(znodes));
         }
         if !self.records.ends.is_empty() {
             let next = Records { bytes: Vec::with_capacity(BYTES_PER_STEP), ends: Vec::new() };
             let records = std::mem::replace(&mut self.records, next);
-            self.say(Step::Records(records));
+            self.send(Step::Records(records));
         }
     }
 }
 
-impl SnapshotSink for Reader {
+impl SnapshotSink for ReadingThread {
     fn session(&mut self, id: SessionId, timeout_ms: i32) -> Result<(), Refusal> {
-        self.say(Step::Session(id, timeout_ms));
+        self.send(Step::Session(id, timeout_ms));
         Ok(())
     }
 
     fn acl(&mut self, index: i64, acl: Vec<Acl>) -> Result<(), Refusal> {
-        self.say(Step::Acl(index, acl));
+        self.send(Step::Acl(index, acl));
         Ok(())
     }
 
     fn node(&mut self, node: SnapshotNode<'_>) -> Result<(), Refusal> {
         self.znodes.push((DetachedZnode::new(&node.path, node.data, node.stat), node.acl));
-        self.waiting += node.data.map_or(0, <[u8]>::len);
-        if self.znodes.len() == ZNODES_PER_STEP || self.waiting >= BYTES_PER_STEP {
+        self.waiting_bytes += node.data.map_or(0, <[u8]>::len);
+        if self.znodes.len() == ZNODES_PER_STEP || self.waiting_bytes >= BYTES_PER_STEP {
             self.flush();
         }
         Ok(())
     }
 }
 
-impl RecoverySink for Reader {
+impl RecoverySink for ReadingThread {
     fn reset(&mut self) {
         self.flush();
-        self.say(Step::Reset);
+        self.send(Step::Reset);
     }
 
     fn snapshot_loaded(&mut self, zxid: Zxid, trailer: SnapshotTrailer) -> Result<(), Refusal> {
         self.flush();
         let (verdict, answer) = sync_channel(1);
-        self.say(Step::SnapshotLoaded { zxid, trailer, verdict });
-        answer.recv().unwrap_or_else(|_| Err(Refusal::from("nobody builds the tree".to_owned())))
+        self.send(Step::SnapshotLoaded { zxid, trailer, verdict });
+        answer
+            .recv()
+            .unwrap_or_else(|_| Err(Refusal::from("the thread that builds the tree has ended".to_owned())))
     }
 
     fn record(&mut self, zxid: Zxid, record: &[u8]) -> Result<(), Refusal> {
@@ -200,7 +206,7 @@ impl RecoverySink for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::{Restoring, restore};
+    use crate::recovery::{RestoreOptions, restore};
     use ostler_proto::{
         stat::StatPersisted,
         txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
@@ -267,10 +273,10 @@ mod tests {
         let folders = folders(&dir);
         write_snapshot(&folders, 3, several_steps_of_paths());
         write_log(&folders, 4..=5 * (BYTES_PER_STEP as u64) / 1000);
-        let how = Restoring { reads_ahead: true, ..Restoring::default() };
+        let how = RestoreOptions { reads_ahead: true, ..RestoreOptions::default() };
         let of = |tree: &Tree| (tree.node_count(), tree.digest(), tree.last_processed(), tree.data_size());
         let two = restore(&OsDisk, &folders, how).unwrap();
-        let one = restore(&OsDisk, &folders, Restoring::default()).unwrap();
+        let one = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap();
         assert_eq!(two.recovered, one.recovered);
         assert_eq!(of(&two.tree), of(&one.tree));
         assert!(two.tree.get("/logged-4").is_some() && two.tree.get("/n1").is_some());
@@ -283,7 +289,7 @@ mod tests {
         write_snapshot(&folders, 0, ["/".to_owned(), "/kept".to_owned()]);
         write_log(&folders, 1..=5);
         write_snapshot(&folders, 5, several_steps_of_paths().chain(["/no/parent".to_owned()]));
-        let how = Restoring { reads_ahead: true, ..Restoring::default() };
+        let how = RestoreOptions { reads_ahead: true, ..RestoreOptions::default() };
         let restored = restore(&OsDisk, &folders, how).unwrap();
         assert_eq!(restored.recovered.origin, Origin::Snapshot(Zxid(0)));
         assert_eq!(restored.tree.node_count(), 2 + 5);

@@ -1,4 +1,4 @@
-//! From files to a tree: what recovery reads is put together here.
+//! Builds a tree from the files that recovery reads, and from the stream of a leader.
 
 use crate::read_ahead;
 use ostler_proto::{
@@ -26,15 +26,15 @@ use std::{
     time::Instant,
 };
 
-/// A tree in the making.
+/// Builds a tree from the parts of a snapshot and the records of a log.
 pub(crate) struct TreeBuilder {
     types: ExtendedTypes,
     tree: Tree,
-    /// The snapshot's own numbers for its lists.
+    /// The ACLs of the snapshot by their indexes.
     acls: HashMap<i64, Vec<Acl>>,
     sessions: Vec<(SessionId, i32)>,
     has_root: bool,
-    /// Nobody watches yet.
+    /// The events of applied records. They are discarded, because there are no watches yet.
     events: Vec<TreeEvent>,
     clock: Option<fn() -> Instant>,
     snapshot_loaded_at: Option<Instant>,
@@ -54,9 +54,9 @@ impl TreeBuilder {
         }
     }
 
-    /// The next znode of a snapshot, with the snapshot's number of its ACL.
+    /// Adds the next znode of a snapshot. `acl` is the index of its ACL in the snapshot.
     pub(crate) fn detached(&mut self, node: DetachedZnode, acl: i64) -> Result<(), Refusal> {
-        // The first root takes the place of the empty database; a second one is refused like any other.
+        // The first root replaces the fresh tree. A second root is refused like any repeated znode.
         if node.path() == "/" && !self.has_root {
             self.tree = Tree::empty(self.types);
             self.has_root = true;
@@ -66,10 +66,10 @@ impl TreeBuilder {
     }
 }
 
-/// A transaction of the log.
+/// Decodes a record of the log.
 pub(crate) fn decode(zxid: Zxid, record: &[u8]) -> Result<TxnRecord<'_>, Refusal> {
     TxnRecord::read(record)
-        .map_err(|error| Refusal::from(format!("transaction {zxid} does not decode: {error}")))
+        .map_err(|error| Refusal::from(format!("transaction {zxid} cannot be decoded: {error}")))
 }
 
 impl SnapshotSink for TreeBuilder {
@@ -108,8 +108,8 @@ impl RecoverySink for TreeBuilder {
     }
 }
 
-/// Reads the tree that a leader sends: the parts of a snapshot without header and seals, then a signature. What was
-/// read beyond it comes back too.
+/// Reads the tree that a leader sends: the parts of a snapshot without header and seals, then a signature. Also returns
+/// the bytes that were read beyond the signature.
 pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result<(Tree, Vec<u8>), BodyError> {
     let mut builder = TreeBuilder::new(types);
     let mut reader = BodyReader::new(input);
@@ -122,7 +122,7 @@ pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result
     Ok((builder.tree, reader.into_rest()))
 }
 
-/// Writes a tree for a learner.
+/// Writes a tree in the format in which a leader sends it to a learner.
 pub fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<()> {
     let mut writer = BodyWriter::new(out);
     writer.sessions(frozen.sessions.iter().copied())?;
@@ -137,42 +137,46 @@ pub fn write_stream(frozen: &FrozenTree, out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// What stands behind a tree on the wire.
+/// The signature behind a tree that a leader sends.
 const SIGNATURE: &str = "BenWasHere";
 const SIGNATURE_LENGTH: i32 = SIGNATURE.len() as i32;
 
-/// What the files hold.
+/// The state that was restored from the files.
 #[derive(Debug)]
 pub struct Restored {
     /// The tree.
     pub tree: Tree,
-    /// What it was made from.
+    /// The files from which it was restored.
     pub recovered: Recovered,
-    /// When a snapshot had been read, and the log was to follow: if there was one, and a clock.
+    /// The time between snapshot and log: when the snapshot had been read. `None` without a snapshot or a clock.
     pub snapshot_loaded_at: Option<Instant>,
 }
 
-/// How files become a tree.
+/// The options of [`restore`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Restoring {
-    /// What a start may do without.
+pub struct RestoreOptions {
+    /// The options of recovery.
     pub recover: RecoverOptions,
     /// How owner fields are read.
     pub types: ExtendedTypes,
-    /// Whether a second thread reads ahead: it takes about half the time then.
+    /// Whether a second thread reads ahead. Then a start takes about half the time.
     pub reads_ahead: bool,
-    /// Whoever wants to know how long the parts of it take gives a clock.
+    /// The clock for [`Restored::snapshot_loaded_at`]; `None` if the time is not needed.
     pub clock: Option<fn() -> Instant>,
 }
 
-/// Reads the newest snapshot and the log after it. Ephemerals without a session, which a fuzzy snapshot of
-/// Java's can hold, are dropped.
-pub fn restore(disk: &dyn Disk, folders: &DataFolders, how: Restoring) -> Result<Restored, StorageError> {
-    let mut builder = TreeBuilder { clock: how.clock, ..TreeBuilder::new(how.types) };
-    let recovered = if how.reads_ahead {
-        read_ahead::recover_into(&mut builder, disk, folders, how.recover)?
+/// Restores the state from the newest snapshot and the log after it. Ephemerals without a session, which a fuzzy snapshot
+/// of Java can have, are dropped.
+pub fn restore(
+    disk: &dyn Disk,
+    folders: &DataFolders,
+    options: RestoreOptions,
+) -> Result<Restored, StorageError> {
+    let mut builder = TreeBuilder { clock: options.clock, ..TreeBuilder::new(options.types) };
+    let recovered = if options.reads_ahead {
+        read_ahead::recover_into(&mut builder, disk, folders, options.recover)?
     } else {
-        recover(disk, folders, how.recover, &mut builder)?
+        recover(disk, folders, options.recover, &mut builder)?
     };
     for note in &recovered.notes {
         tracing::warn!("{note}");

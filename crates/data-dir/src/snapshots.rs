@@ -1,6 +1,6 @@
-//! Snapshots in files: how one is begun, grows and is finished, and when it must not be.
+//! Writes snapshot files step by step, refuses to finish one after a cut of the log, and purges old files.
 
-use crate::Frozen;
+use crate::SnapshotSource;
 use ostler_proto::txn::DIGEST_VERSION;
 use ostler_storage::{
     StorageError,
@@ -21,32 +21,33 @@ use std::{
     },
 };
 
-/// How often the writer of a snapshot is asked whether to go on.
+/// The number of bytes after which [`UnfinishedSnapshot::advance`] asks whether to go on.
 const PACE_EVERY: u64 = 32 << 10;
 
-/// How snapshots are written and kept, as the configuration has it.
+/// The options of snapshots from the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotOptions {
-    /// Of the files.
+    /// The compression of new files.
     pub compression: Compression,
-    /// Whether they carry the tree's digest.
+    /// Whether new files have the tree's digest.
     pub digest: bool,
-    /// Whether they carry the last zxid.
+    /// Whether new files have the last zxid at their end.
     pub last_processed: bool,
-    /// Snapshots to keep; `None` keeps all.
+    /// The number of snapshots that a purge keeps; `None` keeps all.
     pub keep: Option<usize>,
 }
 
-/// How often the log was cut back. A tree that was frozen before a cut may have what was cut off: it must not become
-/// a snapshot after it.
+/// The number of times that the log was cut back. A tree that was frozen before a cut may have transactions that were cut
+/// off, so it must not become a snapshot after the cut.
 #[derive(Debug, Default)]
-pub struct Cuts {
+pub struct LogCuts {
     count: AtomicU64,
-    /// Held while a snapshot gets its name, so that no cut comes between the look at the count and that.
+    /// Held while a snapshot gets its name, so that no cut comes between the check of the count and the rename.
     finishing: Mutex<()>,
 }
 
-impl Cuts {
+impl LogCuts {
+    /// The number of cuts so far.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
@@ -56,29 +57,33 @@ impl Cuts {
         self.finishing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To be called before snapshots of what is cut off are removed: no more of them come from then on.
+    /// Counts a cut. Call it before later snapshots are removed: from then on no snapshot of an older tree is finished.
     pub fn add(&self) {
         let _none_finishes = self.finishing();
         self.count.fetch_add(1, Ordering::Release);
     }
 }
 
-/// How snapshots are written and kept, and where.
+/// The folders, options and shared state for writing snapshots and purging.
 #[derive(Clone)]
 pub struct SnapshotSettings {
+    /// The disk.
     pub disk: Arc<dyn Disk>,
+    /// The folders of snapshots and logs.
     pub folders: DataFolders,
     options: SnapshotOptions,
-    /// What becomes of old logs.
+    /// The place for a purged log that becomes the next log.
     spare: Arc<SpareLog>,
-    /// What the start could not read: none of them stands for others.
+    /// The snapshots that the start could not read. A purge does not count them among those that it keeps.
     unreadable: Arc<[PathBuf]>,
-    pub cuts: Arc<Cuts>,
-    /// The server ends: what only tidies up is left to the next start.
+    /// The cuts of the log.
+    pub cuts: Arc<LogCuts>,
+    /// Whether the server ends. Then the removal of files is left to the next start.
     pub ending: Arc<AtomicBool>,
 }
 
 impl SnapshotSettings {
+    /// Settings with these folders and options.
     pub fn new(
         disk: Arc<dyn Disk>,
         folders: DataFolders,
@@ -102,7 +107,7 @@ impl SnapshotSettings {
     }
 }
 
-/// Removes what no kept snapshot needs.
+/// Removes old snapshots, and logs that no kept snapshot needs. Errors are logged.
 pub fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.options.keep else { return };
     let (disk, folders, go_on) = (&*settings.disk, &settings.folders, &|| settings.go_on());
@@ -113,33 +118,34 @@ pub fn purge(settings: &SnapshotSettings) {
     }
 }
 
-/// Writes a frozen tree as a snapshot and makes it durable, as fast as it goes: somebody waits for it.
+/// Writes a frozen tree as a snapshot and makes it durable, as fast as possible, because the server waits for it.
 pub fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result<(), StorageError> {
-    let mut snapshot = Unfinished::begin_as(Building::Foreground, frozen, settings)?;
+    let mut snapshot = UnfinishedSnapshot::begin_as(Building::Foreground, frozen, settings)?;
     snapshot.advance(|_| true)?;
     snapshot.finish()
 }
 
-/// A snapshot on its way. Dropped unfinished, it leaves no file.
-pub struct Unfinished<'a> {
+/// A snapshot that is being written. If it is dropped before its end, its file is removed.
+pub struct UnfinishedSnapshot<'a> {
     writer: SnapshotWriter<'a>,
     nodes: Peekable<Box<dyn Iterator<Item = &'a Znode> + Send + 'a>>,
     trailer: SnapshotTrailer,
 }
 
-impl<'a> Unfinished<'a> {
+impl<'a> UnfinishedSnapshot<'a> {
+    /// Begins a snapshot in the background.
     pub fn begin(
         frozen: &'a FrozenTree,
         settings: &'a SnapshotSettings,
-    ) -> Result<Unfinished<'a>, StorageError> {
-        Unfinished::begin_as(Building::Background, frozen, settings)
+    ) -> Result<UnfinishedSnapshot<'a>, StorageError> {
+        UnfinishedSnapshot::begin_as(Building::Background, frozen, settings)
     }
 
     fn begin_as(
         building: Building,
         frozen: &'a FrozenTree,
         settings: &'a SnapshotSettings,
-    ) -> Result<Unfinished<'a>, StorageError> {
+    ) -> Result<UnfinishedSnapshot<'a>, StorageError> {
         let writer = SnapshotWriter::begin_as(
             building,
             &*settings.disk,
@@ -155,11 +161,11 @@ impl<'a> Unfinished<'a> {
             last_processed: settings.options.last_processed.then_some(frozen.zxid),
         };
         let nodes: Box<dyn Iterator<Item = &Znode> + Send> = Box::new(frozen.nodes());
-        Ok(Unfinished { writer, nodes: nodes.peekable(), trailer })
+        Ok(UnfinishedSnapshot { writer, nodes: nodes.peekable(), trailer })
     }
 
-    /// Writes znodes to the last. Asks now and then, with the bytes written so far, whether to go on. Returns whether all
-    /// are written.
+    /// Writes znodes until all are written, and returns true. Calls `go_on` from time to time with the number of bytes
+    /// written so far, and returns false as soon as it returns false.
     pub fn advance(&mut self, go_on: impl Fn(u64) -> bool) -> Result<bool, StorageError> {
         let mut asked = self.writer.written();
         while let Some(node) = self.nodes.peek() {
@@ -180,15 +186,16 @@ impl<'a> Unfinished<'a> {
         Ok(())
     }
 
-    /// Leaves no file, unless the server ends.
+    /// Abandons the snapshot and removes its file. If the server ends, the file stays for the next start.
     pub fn give_up(self, settings: &SnapshotSettings) {
         self.writer.give_up(&|| settings.go_on());
     }
 
-    /// Gives the file its name, unless the log was cut since the tree was frozen. False if it was.
+    /// Makes the file durable and gives it its name. If the log was cut since the tree was frozen, abandons the snapshot and
+    /// returns false.
     pub fn finish_unless_cut(
         self,
-        frozen: &Frozen,
+        frozen: &SnapshotSource,
         settings: &SnapshotSettings,
     ) -> Result<bool, StorageError> {
         let _no_cut = settings.cuts.finishing();

@@ -8,11 +8,17 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 pub struct Perms(pub i32);
 
 impl Perms {
+    /// To read data and the list of children.
     pub const READ: Perms = Perms(1);
+    /// To set the data.
     pub const WRITE: Perms = Perms(2);
+    /// To create children.
     pub const CREATE: Perms = Perms(4);
+    /// To delete children.
     pub const DELETE: Perms = Perms(8);
+    /// To set the ACL.
     pub const ADMIN: Perms = Perms(16);
+    /// All five permissions.
     pub const ALL: Perms = Perms(31);
 
     /// The union of both sets.

@@ -64,7 +64,7 @@ pub struct Notification {
 /// The version of the format that [`Notification::write`] writes.
 pub const NOTIFICATION_VERSION: i32 = 2;
 /// The value of server id, zxid and epoch in a vote without a candidate.
-const NOBODY: i64 = i64::MIN;
+const NO_CANDIDATE: i64 = i64::MIN;
 /// The highest round that is accepted. A server takes over later rounds from others, so a round near the end of the
 /// numbers would leave none for the next elections.
 const ROUND_MAX: i64 = 1 << 48;
@@ -84,7 +84,7 @@ pub enum NotificationError {
     #[error("there is no server state {0}")]
     State(i32),
     /// The epoch of the candidate does not fit into 32 bits.
-    #[error("{0} is no epoch")]
+    #[error("{0} is not an epoch")]
     Epoch(i64),
     /// The round is so high that it would leave too few for the next elections.
     #[error("round {0} is higher than any ensemble reaches")]
@@ -113,7 +113,7 @@ impl Notification {
             config = String::from_utf8_lossy(text.ok_or(NotificationError::Config(length))?).to_string();
         }
         let state = PeerState::from_code(state).ok_or(NotificationError::State(state))?;
-        let candidate = if leader == NOBODY || zxid < 0 {
+        let candidate = if leader == NO_CANDIDATE || zxid < 0 {
             None
         } else {
             // An upstream server sends -1 if its leader was suggested by a leader that left.
@@ -129,7 +129,7 @@ impl Notification {
 
     /// Appends the message, without its length prefix.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let vote = self.candidate.map_or([NOBODY; 3], |candidate| {
+        let vote = self.candidate.map_or([NO_CANDIDATE; 3], |candidate| {
             [candidate.id.0, candidate.zxid.to_wire(), candidate.epoch.0.into()]
         });
         out.i32(self.state as i32);
@@ -186,10 +186,10 @@ mod tests {
 
     #[test]
     fn a_vote_without_candidate_is_read_as_it_was_written() {
-        let nobody = Notification { candidate: None, state: PeerState::Observing, ..vote() };
+        let without_candidate = Notification { candidate: None, state: PeerState::Observing, ..vote() };
         let mut bytes = Vec::new();
-        nobody.write(&mut bytes);
-        assert_eq!(Notification::read(&bytes), Ok(nobody));
+        without_candidate.write(&mut bytes);
+        assert_eq!(Notification::read(&bytes), Ok(without_candidate));
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         self.string()?.ok_or(JuteError::Null)
     }
 
-    /// A vector. The memory allocated ahead is bounded by the bytes that are there, whatever the count claims.
+    /// A vector. The memory allocated ahead is bounded by the bytes that are there, even if the count claims more.
     pub fn vector<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T>) -> Result<Option<Vec<T>>> {
         let Some(count) = self.length()? else { return Ok(None) };
         let mut items = Vec::with_capacity(count.min(self.rest.len() / 4));

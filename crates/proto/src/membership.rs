@@ -77,7 +77,7 @@ pub enum MembershipError {
     NoGroup(i64),
     /// No server votes.
     #[error("every server is an observer; at least one server has to vote")]
-    NobodyVotes,
+    NoVoters,
 }
 
 impl Membership {
@@ -124,7 +124,7 @@ impl Membership {
     /// Checks that there is a voter, and with groups that each voter is in one.
     pub fn check(&self) -> Result<(), MembershipError> {
         if self.voters().next().is_none() {
-            return Err(MembershipError::NobodyVotes);
+            return Err(MembershipError::NoVoters);
         }
         let grouped = !self.groups.is_empty() || !self.weights.is_empty();
         match self.voters().find(|id| grouped && !self.groups.contains_key(id)) {
@@ -311,7 +311,7 @@ mod tests {
         assert_eq!(read.version, 1 << 32);
         assert!(read.voters().eq([ServerId(1), ServerId(2)]));
         assert_eq!(read.to_string(), text);
-        assert_eq!(Membership::parse("server.1=a:1:2:observer"), Err(MembershipError::NobodyVotes));
+        assert_eq!(Membership::parse("server.1=a:1:2:observer"), Err(MembershipError::NoVoters));
         assert_eq!(
             Membership::parse("server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1"),
             Err(MembershipError::NoGroup(2))

@@ -132,7 +132,7 @@ pub enum Packet<'a> {
     },
     /// The epoch has begun. The learner may serve clients.
     UpToDate,
-    /// The learner's log is a beginning of the leader's history. What it lacks up to this zxid follows.
+    /// The learner's log is a beginning of the leader's history. The missing transactions up to this zxid follow.
     Diff(Zxid),
     /// The learner must cut its log after this zxid.
     Trunc(Zxid),

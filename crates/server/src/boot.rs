@@ -17,8 +17,8 @@ use crate::{
     timer_task,
 };
 use ostler_data_dir::{
-    Frozen, KeepingOptions, Persistence,
-    recovery::{Restored, Restoring},
+    Persistence, PersistenceOptions, SnapshotSource,
+    recovery::{RestoreOptions, Restored},
     snapshots::{SnapshotOptions, SnapshotSettings},
 };
 use ostler_proto::{id::ServerId, stat::ExtendedTypes};
@@ -408,10 +408,10 @@ fn conn_limits(config: &ServerConfig) -> ConnLimits {
     }
 }
 
-fn keeping_options(config: &ServerConfig) -> KeepingOptions {
+fn keeping_options(config: &ServerConfig) -> PersistenceOptions {
     let beside = |ensemble: &EnsembleSettings| (ensemble.file.clone(), ensemble.me);
-    KeepingOptions {
-        restoring: Restoring {
+    PersistenceOptions {
+        restoring: RestoreOptions {
             recover: RecoverOptions {
                 trust_empty: config.snapshot_trust_empty,
                 db_autocreate: config.db_autocreate,
@@ -462,7 +462,7 @@ fn spawn_disk_thread(
 fn spawn_snapshot_thread(
     (driver, disk): (&Arc<Driver>, &Arc<DiskQueue>),
     queue: &Arc<SnapshotQueue>,
-    frozen: std::sync::mpsc::Receiver<Option<Frozen>>,
+    frozen: std::sync::mpsc::Receiver<Option<SnapshotSource>>,
     (settings, lock): (SnapshotSettings, Arc<FolderLock>),
     purge_interval_hours: Option<u32>,
 ) -> Result<JoinHandle<()>, ServerError> {

@@ -2,8 +2,8 @@
 
 use crate::driver::Driver;
 use ostler_data_dir::{
-    Frozen,
-    snapshots::{Cuts, SnapshotSettings, Unfinished, purge},
+    SnapshotSource,
+    snapshots::{LogCuts, SnapshotSettings, UnfinishedSnapshot, purge},
 };
 use ostler_server_core::{Input, stats::Summary};
 use ostler_storage::StorageError;
@@ -36,8 +36,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct SnapshotQueue {
     /// `None` ends the thread.
-    sender: Sender<Option<Frozen>>,
-    cuts: Arc<Cuts>,
+    sender: Sender<Option<SnapshotSource>>,
+    cuts: Arc<LogCuts>,
     stopped: Arc<AtomicBool>,
     pub(crate) written: AtomicU64,
     pub(crate) last_ms: AtomicU64,
@@ -47,7 +47,7 @@ pub(crate) struct SnapshotQueue {
 }
 
 impl SnapshotQueue {
-    pub(crate) fn new(settings: &SnapshotSettings) -> (Arc<SnapshotQueue>, Receiver<Option<Frozen>>) {
+    pub(crate) fn new(settings: &SnapshotSettings) -> (Arc<SnapshotQueue>, Receiver<Option<SnapshotSource>>) {
         let (sender, receiver) = channel();
         let queue = SnapshotQueue {
             sender,
@@ -64,7 +64,7 @@ impl SnapshotQueue {
     pub(crate) fn push(&self, frozen: Box<FrozenTree>) {
         // The thread ends only by `stop`, so the receiver is there.
         let cuts = self.cuts.count();
-        let _ = self.sender.send(Some(Frozen { tree: frozen, cuts }));
+        let _ = self.sender.send(Some(SnapshotSource { tree: frozen, cuts }));
     }
 
     /// Ends the thread. A snapshot that it is writing is given up, because the log has all of it, and so is a purge.
@@ -77,7 +77,7 @@ impl SnapshotQueue {
 /// Runs until the queue is stopped. Removes old files at the start, after each snapshot, and now and then.
 pub(crate) fn run(
     queue: &SnapshotQueue,
-    receiver: &Receiver<Option<Frozen>>,
+    receiver: &Receiver<Option<SnapshotSource>>,
     driver: &Arc<Driver>,
     (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
     purge_every: Option<Duration>,
@@ -149,7 +149,7 @@ impl Pace {
 /// that only has a low priority. If the processor is idle too seldom, the calling thread takes over, because a thread
 /// cannot leave the idle class again without a privilege.
 fn write(
-    frozen: &Frozen,
+    frozen: &SnapshotSource,
     (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
     stopped: &AtomicBool,
 ) -> Result<bool, StorageError> {
@@ -163,7 +163,7 @@ fn write(
         }
         !stopped.load(Ordering::Relaxed)
     };
-    let mut snapshot = Unfinished::begin(&frozen.tree, settings)?;
+    let mut snapshot = UnfinishedSnapshot::begin(&frozen.tree, settings)?;
     let in_idle_moments = || {
         // Where it is refused the pace has to do.
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);

@@ -9,8 +9,8 @@ use crate::{
     history::History,
 };
 use ostler_data_dir::{
-    Frozen, KeepingOptions, Persistence,
-    recovery::{self, Restored, Restoring},
+    Persistence, PersistenceOptions, SnapshotSource,
+    recovery::{self, RestoreOptions, Restored},
     snapshots::SnapshotOptions,
 };
 use ostler_proto::{
@@ -81,7 +81,7 @@ struct Reported {
 }
 
 struct Snapshotting {
-    frozen: Frozen,
+    frozen: SnapshotSource,
     history: History,
 }
 
@@ -89,7 +89,7 @@ struct Snapshotting {
 pub(crate) struct MemberDisk {
     pub(crate) files: SimFiles,
     folders: DataFolders,
-    options: KeepingOptions,
+    options: PersistenceOptions,
     /// `Some` while the server runs.
     persistence: Option<Persistence>,
     queue: VecDeque<(PersistSeq, PersistOp, Option<History>)>,
@@ -105,9 +105,9 @@ pub(crate) struct MemberDisk {
 }
 
 /// The storage options of members. With `reconfigurable`, the configuration file may change.
-pub(crate) fn keeping_options(prealloc_bytes: u64, reconfigurable: Option<ServerId>) -> KeepingOptions {
-    KeepingOptions {
-        restoring: Restoring::default(),
+pub(crate) fn keeping_options(prealloc_bytes: u64, reconfigurable: Option<ServerId>) -> PersistenceOptions {
+    PersistenceOptions {
+        restoring: RestoreOptions::default(),
         log: LogOptions { prealloc_bytes, ..LogOptions::default() },
         snapshots: SnapshotOptions {
             compression: Compression::None,

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-/// A file system. All paths are complete, whatever the current folder of the process is.
+/// A file system. All paths are absolute, so they do not depend on the current folder of the process.
 ///
 /// A crash keeps the bytes of a file that [`DiskFile::sync_data`] has made durable, and the changes of names (create,
 /// rename, remove) that [`Disk::sync_dir`] of the folder has made durable. It may keep or lose any other change.
@@ -96,7 +96,7 @@ pub struct OsDisk;
 pub const PRIVATE: u32 = 0o600;
 
 /// [`Disk::create`] with a mode. A symbolic link at this path, or a file with another hard link, is replaced by a new
-/// file and not written to: it may belong to somebody else.
+/// file and not written to: it may belong to another user.
 pub(crate) fn create_with_mode(path: &Path, mode: u32) -> io::Result<Box<dyn DiskFile>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(mode).custom_flags(NOT_THROUGH_LINKS);
@@ -318,7 +318,7 @@ pub fn replace_text_like(disk: &dyn Disk, path: &Path, text: &str, like: &Path) 
     let path = &disk.behind_links(path).during("look at", path)?;
     let unfinished = unfinished(path);
     let file = disk.create(&unfinished).during("create", &unfinished)?;
-    // Before the text is in it, so that nobody reads it who must not.
+    // Done before the text is written, so that no other user can read it.
     if disk.exists(like).during("look for", like)? {
         disk.copy_access(like, &unfinished).during("set the mode of", &unfinished)?;
     }

@@ -43,8 +43,8 @@ pub enum StorageError {
 
     /// The ensemble was changed, and the new configuration cannot be written to the files that the next start reads.
     #[error(
-        "the ensemble was changed, and that cannot be kept beside {file}: {source}. A server that forgot it could count \
-         votes that do not count any more. Make the file and its folder writable for the server and start it again; or \
+        "the configuration of the ensemble has changed, and cannot be saved beside {file}: {source}. Without this change \
+         the server could count votes of servers that are no voters any more. Make the file and its folder writable for the server and start it again; or \
          write the server lines of the ensemble as it is now into the file, or into its dynamicConfigFile if it names \
          one, and start it again"
     )]
@@ -55,10 +55,10 @@ pub enum StorageError {
         source: Box<StorageError>,
     },
 
-    /// An earlier write or sync failed. What is on disk is unknown, so the log takes no more records.
+    /// An earlier write or sync failed. The content of the disk is unknown, so the log takes no more records.
     #[error(
-        "the transaction log in {dir} is closed after an earlier write error: what reached the disk is not known. \
-         Restart the server; it will read the log again and go on from what is there"
+        "the transaction log in {dir} is closed after an earlier write error: it is not known which bytes \
+         reached the disk. Restart the server; it will read the log again and continue from there"
     )]
     Poisoned {
         /// The log folder.
@@ -118,9 +118,9 @@ pub enum StorageError {
 
     /// A snapshot cannot be read, and the logs do not have its last transaction.
     #[error(
-        "{snapshot} cannot be read ({reason}), and nothing shows that the logs in {dir} have all that it contained: a \
-         whole tree may have come from a leader in the place of transactions up to {needed}, and without it these logs \
-         make a tree that never was. Nothing was changed. Put the snapshot back from a backup, or empty this server's \
+        "{snapshot} cannot be read ({reason}), and nothing shows that the logs in {dir} have all of its transactions: a \
+         leader may have sent its whole tree in place of the transactions up to {needed}, and a tree from these logs \
+         alone could be wrong. Nothing was changed. Put the snapshot back from a backup, or empty this server's \
          data folders and let it copy from another server; or, to accept the loss, move the snapshot away"
     )]
     LogLacks {
@@ -189,7 +189,7 @@ pub enum StorageError {
 
     /// A new log file would overwrite one with transactions in it.
     #[error(
-        "{file} exists and holds transactions, so it is not overwritten. It was not there, or not that far, when \
+        "{file} exists and has transactions, so it is not overwritten. It did not exist, or was shorter, when \
          this server read the folder: check that no other server writes to it, then restart"
     )]
     LogExists {
@@ -272,7 +272,7 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-/// What an operator can do about a damaged log.
+/// The advice for an operator about a damaged log.
 fn remedy(file: &Path, offset: u64, last_good: Zxid) -> String {
     let file = file.display();
     let cut = match offset {

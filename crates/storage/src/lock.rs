@@ -48,8 +48,8 @@ fn warn_of_other_writers(folder: &Path) {
     if found.mode() & OTHERS_WRITE != 0 {
         tracing::warn!(
             folder = %folder.display(),
-            "everybody on this machine may change what is in this folder, the data of this server included; take that \
-             right away with chmod o-w"
+            "every user of this machine may change the files in this folder, including the data of this server; remove \
+             this permission with chmod o-w"
         );
     } else if owner != own && owner != 0 && own != 0 {
         tracing::warn!(folder = %folder.display(), owner, own, "this folder belongs to another user, who may change the data");

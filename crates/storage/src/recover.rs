@@ -11,8 +11,8 @@
 //! Or the bad one is a leader's tree that was never complete, and no transaction followed: then it is removed.
 //!
 //! Nothing on disk is changed before everything has been read and applied. Then the rests of a crash are removed: torn
-//! tails are cut, and files without content are deleted. What was read is synced: if only the process had died, it
-//! could be in the system's memory alone, and clients will soon see it.
+//! tails are cut, and files without content are deleted. The files that were read are synced: if only the process had died, some of their bytes
+//! could be in the system's memory alone, and clients will soon see the state.
 
 use crate::{
     disk::{Disk, read_full, sync_names},
@@ -158,7 +158,7 @@ impl fmt::Display for Note {
             }
             Note::ZxidBackwards(step) => write!(
                 f,
-                "{}: transaction {} at byte {} comes after {}; replayed all the same",
+                "{}: transaction {} at byte {} comes after {}; it was replayed nevertheless",
                 step.file.display(),
                 step.zxid,
                 step.offset,

@@ -1,5 +1,5 @@
-//! The number that a znode gives to its next sequential child, set by hand: to get it to its end otherwise takes
-//! 2,147,483,647 children.
+//! Sets the number that a znode gives to its next sequential child. Without this, a test of the counter's end would have
+//! to create 2,147,483,647 children.
 
 use crate::error::TestkitError;
 use ostler_proto::{
@@ -13,7 +13,8 @@ use ostler_storage::{
 };
 use std::{path::Path, sync::Arc};
 
-/// Logs, after the transaction `last`, that a child of `parent` came and went, and that the next one has `number`.
+/// Appends two transactions to the log after `last`: a child of `parent` is created and deleted, and the next sequential
+/// child gets `number`.
 pub(crate) fn append(
     disk: &Arc<dyn Disk>,
     logs: &Path,

@@ -1,34 +1,33 @@
-//! What a server holds and has done, as it sees it itself.
+//! The counters of a server, and its clients' connections.
 
 use ostler_proto::id::SessionId;
 use ostler_server_core::Server;
 use std::net::SocketAddr;
 
-/// A server in numbers, at one moment.
+/// The counters of a server at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Open connections, those without a session included.
+    /// Open connections, including those without a session.
     pub connections: usize,
-    /// Sessions that this server knows of: all of the ensemble, whichever member their clients are at, and its own local
-    /// ones.
+    /// Sessions that this server knows: all global sessions of the ensemble, and its own local sessions.
     pub sessions: usize,
-    /// Those of them that no other member knows of.
+    /// Local sessions, which no other member knows.
     pub local_sessions: usize,
-    /// Watches: one for each path and connection, whatever its kind.
+    /// Watches: one for each pair of path and connection.
     pub watches: usize,
     /// Ephemeral znodes.
     pub ephemerals: usize,
-    /// Znodes, the root and those of /zookeeper included.
+    /// Znodes, including the root and those of /zookeeper.
     pub znodes: usize,
-    /// Requests that are not answered.
+    /// Requests that are not answered yet.
     pub outstanding: usize,
-    /// Requests taken since the start, handshakes and pings included.
+    /// Requests received since the start, including handshakes and pings.
     pub requests: u64,
-    /// Watch events given out since the start.
+    /// Watch events sent since the start.
     pub events: u64,
     /// Transactions applied since the start.
     pub commits: u64,
-    /// The last transaction applied.
+    /// The zxid of the last applied transaction.
     pub zxid: u64,
 }
 
@@ -57,7 +56,8 @@ impl Counts {
         }
     }
 
-    /// Of several members: what they hold for their own clients together, and the tree of the one that is furthest.
+    /// The counters of an ensemble: the sum of what the members hold for their own clients, and the tree of the member that
+    /// has applied the most. `None` without members.
     pub(crate) fn together(members: &[Counts]) -> Option<Counts> {
         let furthest = *members.iter().max_by_key(|counts| counts.zxid)?;
         let sum = |of_one: fn(&Counts) -> usize| members.iter().map(of_one).sum();
@@ -78,11 +78,11 @@ impl Counts {
 /// A client's connection as its server sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
-    /// Where it comes from: the client's own address, or a proxy's.
+    /// The address of the other end: the client's or a proxy's.
     pub peer: SocketAddr,
-    /// Its session; `None` before the handshake.
+    /// The session; `None` before the handshake.
     pub session: Option<SessionId>,
-    /// Requests taken on it, the handshake and pings included.
+    /// Requests received on the connection, including the handshake and pings.
     pub requests: u64,
 }
 

@@ -1,5 +1,4 @@
-//! Files that survive the end of a server, not that of the machine: everything is written in order, and the system is
-//! never asked to wait for the device.
+//! A disk without fsync: files survive the end of a server process, but not a crash of the machine.
 
 use ostler_storage::disk::{Disk, DiskFile, FileIdentity, OsDisk};
 use std::{io, path::Path};

@@ -1,4 +1,4 @@
-//! Several servers, and what lies between them.
+//! An ensemble of test servers, and the faults of the network between them.
 
 use crate::{
     counts::Counts,
@@ -15,10 +15,11 @@ use ostler_server_core::{Server, ensemble::MemberMode};
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 use tokio::task::JoinSet;
 
-/// An ensemble of real servers in the test's process, members 1 to n. Dropped, it is killed, and its folders removed.
+/// An ensemble of real servers in the test's process, with the ids 1 to n. Curator's `TestingCluster`. When it is
+/// dropped, the servers are killed and their folders removed.
 ///
-/// Members reach each other through proxies on 127.0.0.1, whose addresses are those of the membership; so the links
-/// between them can be cut, silenced one way or both, and slowed down. Clients connect directly.
+/// The members connect to each other through proxies on 127.0.0.1, so a test can cut a link between two members, silence
+/// it in one or both directions, and delay it. Clients connect directly.
 #[derive(Debug)]
 pub struct TestEnsemble {
     members: BTreeMap<ServerId, Member>,
@@ -33,32 +34,33 @@ struct Member {
 }
 
 impl TestEnsemble {
-    /// Starts this number of members with the default options. All of them serve clients when this returns.
+    /// Starts this number of members with the default options, and waits until all of them serve clients.
     pub async fn start(members: usize) -> Result<TestEnsemble, TestkitError> {
         TestEnsemble::start_with(members, TestOptions::default()).await
     }
 
-    /// Starts this number of members.
+    /// Starts this number of members with these options, and waits until all of them serve clients.
     pub async fn start_with(members: usize, options: TestOptions) -> Result<TestEnsemble, TestkitError> {
-        let (members, network) = (prepare(members, &options)?, Network::new()?);
+        let (members, network) = (prepare_members(members, &options)?, Network::new()?);
         let mut ensemble = TestEnsemble { members, network, roster: Roster::default() };
-        // The largest number first: who comes later then greets those that are there and waits to be called. Two that
-        // call each other at once lose votes with the connection that is given up, and vote again after 200 ms.
+        // The largest id first. If two members connect to each other at the same time, one connection is given up, and
+        // votes on it are lost and sent again only after 200 ms. With this order it does not happen, because a member
+        // with a smaller id waits to be called.
         for (id, member) in ensemble.members.iter_mut().rev() {
             let peers = ensemble.network.open(*id, &member.ports)?;
             member.server.start_process(Some(peers)).await?;
-            ensemble.roster.came(*id, &member.server.process()?.handle);
+            ensemble.roster.add(*id, &member.server.process()?.handle);
         }
         ensemble.until_all_serve().await?;
         Ok(ensemble)
     }
 
-    /// The members' numbers.
+    /// The ids of all members.
     pub fn members(&self) -> impl Iterator<Item = ServerId> {
         self.members.keys().copied()
     }
 
-    /// A member, to look into it and to deal with its clients.
+    /// One member, to inspect it and to cut its clients' connections.
     pub fn member(&self, id: ServerId) -> Result<&TestServer, TestkitError> {
         Ok(&self.members.get(&id).ok_or(TestkitError::NoMember(id))?.server)
     }
@@ -67,13 +69,13 @@ impl TestEnsemble {
         Ok(&mut self.members.get_mut(&id).ok_or(TestkitError::NoMember(id))?.server)
     }
 
-    /// Where clients connect, as they want it: `127.0.0.1:port,127.0.0.1:port`.
+    /// The connect string for clients: `127.0.0.1:port,127.0.0.1:port`.
     pub fn connect_string(&self) -> String {
         let all: Vec<String> = self.addresses().iter().map(SocketAddr::to_string).collect();
         all.join(",")
     }
 
-    /// Where clients connect, in order of the members' numbers.
+    /// The client addresses of all members, in the order of their ids.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.members.values().map(|member| member.server.address()).collect()
     }
@@ -85,7 +87,10 @@ impl TestEnsemble {
     }
 }
 
-fn prepare(members: usize, options: &TestOptions) -> Result<BTreeMap<ServerId, Member>, TestkitError> {
+fn prepare_members(
+    members: usize,
+    options: &TestOptions,
+) -> Result<BTreeMap<ServerId, Member>, TestkitError> {
     let mut ports = Vec::new();
     for _ in 0..members {
         let peers = PeerPorts { quorum: ReservedPort::any()?, election: ReservedPort::any()? };
@@ -107,52 +112,52 @@ fn prepare(members: usize, options: &TestOptions) -> Result<BTreeMap<ServerId, M
     Ok(prepared)
 }
 
-/// What becomes of members.
+/// Faults of members.
 impl TestEnsemble {
     /// Ends a member as `kill -9` would; see [`TestServer::kill`].
     pub async fn kill(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.kill().await;
-        self.roster.left(id);
+        self.roster.remove(id);
         self.network.close(id).await;
         Ok(())
     }
 
-    /// Ends a member in order.
+    /// Stops a member in order, as SIGTERM does.
     pub async fn stop(&mut self, id: ServerId) -> Result<(), TestkitError> {
         let stopped = self.member_mut(id)?.stop().await;
-        self.roster.left(id);
+        self.roster.remove(id);
         self.network.close(id).await;
         stopped
     }
 
-    /// Starts a member again, with the same ports and data; one that runs is stopped first. Does not wait until it
-    /// serves clients: [`until_serving`](TestEnsemble::until_serving) does.
+    /// Starts a member again, with the same ports and data. A running member is stopped first. Does not wait until the
+    /// member serves clients; [`until_serving`](TestEnsemble::until_serving) does.
     pub async fn restart(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.stop(id).await?;
         let member = self.members.get_mut(&id).ok_or(TestkitError::NoMember(id))?;
         let peers = self.network.open(id, &member.ports)?;
         member.server.start_process(Some(peers)).await?;
-        self.roster.came(id, &member.server.process()?.handle);
+        self.roster.add(id, &member.server.process()?.handle);
         Ok(())
     }
 
-    /// Has a member stand still; see [`TestServer::pause`].
+    /// Freezes a member; see [`TestServer::pause`].
     pub async fn pause(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.pause().await
     }
 
-    /// Has a paused member go on.
+    /// Continues a paused member.
     pub fn resume(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.resume();
         Ok(())
     }
 }
 
-/// What there is, and what has happened.
+/// Observations of the whole ensemble.
 impl TestEnsemble {
-    /// The znodes that have come and gone in the transactions that are committed, in their order, after the one with
-    /// this zxid: 0 for all. A transaction is committed if it is in the logs of a majority. For a moment in which all
-    /// members [serve](TestEnsemble::until_all_serve) and are [settled](TestEnsemble::until_settled).
+    /// The created and deleted znodes in the committed transactions after this zxid (0 for all), in order. A transaction is
+    /// committed if it is in the logs of a majority. Call this when all members [serve](TestEnsemble::until_all_serve) and
+    /// are [settled](TestEnsemble::until_settled).
     pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
         let awake: Vec<&TestServer> = self.awake().map(|(_, server)| server).collect();
         let mut applied = Zxid::ZERO;
@@ -175,15 +180,15 @@ impl TestEnsemble {
         Ok(committed.flat_map(|(_, changes)| changes).collect())
     }
 
-    /// What the members that run hold and have done: connections, watches, requests and events are those of all
-    /// together; sessions, znodes and transactions are those of the member that has applied the most. Members are
-    /// looked at one after the other, so what moves between them meanwhile can be counted twice, or not at all.
+    /// The counters of all running members. Connections, watches, requests and events are sums over all members;
+    /// sessions, znodes and transactions come from the member that has applied the most. The members are read one after
+    /// the other, so a client that moves between two members meanwhile can be counted twice, or not at all.
     pub fn counts(&self) -> Result<Counts, TestkitError> {
         self.roster.counts().ok_or(TestkitError::Down)
     }
 
-    /// Waits until the [`counts`](TestEnsemble::counts) are as `wanted` says, without polling: it is asked after
-    /// whatever changes them. Members may be killed and started meanwhile, so this does not borrow the ensemble.
+    /// Waits until `wanted` returns true for the [`counts`](TestEnsemble::counts). There is no polling: `wanted` is called
+    /// after each change. The future does not borrow the ensemble, so members may be killed and started meanwhile.
     pub fn until(
         &self,
         wanted: impl FnMut(&Counts) -> bool + Send + 'static,
@@ -192,20 +197,20 @@ impl TestEnsemble {
     }
 }
 
-/// What becomes of links. Rules add up, and stay over restarts of the members.
+/// Faults of the links between members. Faults add up, and stay when members restart.
 impl TestEnsemble {
-    /// Ends all connections between two members, and each new one as soon as it is made: both know at once.
+    /// Closes all connections between two members, and each new one at once. Both members notice at once.
     pub fn cut(&self, a: ServerId, b: ServerId) {
         self.network.change(|links| links.cut(a, b));
     }
 
-    /// Nothing that one member says reaches the other any more, and nobody is told. What is said meanwhile arrives
-    /// after [`heal`](TestEnsemble::heal), as after a time of lost packets. No connection can be made between the two.
+    /// Holds back all bytes from one member to another, without notice to either. They arrive after
+    /// [`heal`](TestEnsemble::heal), as after a time of lost packets. No new connection between the two can be made.
     pub fn silence(&self, from: ServerId, to: ServerId) {
         self.network.change(|links| links.lane_mut(from, to).silent = true);
     }
 
-    /// Silences a member to and from all others.
+    /// [Silences](TestEnsemble::silence) a member in both directions to all others.
     pub fn isolate(&self, id: ServerId) {
         self.network.change(|links| {
             for other in self.members().filter(|other| *other != id) {
@@ -215,7 +220,7 @@ impl TestEnsemble {
         });
     }
 
-    /// Cuts a member off from all others.
+    /// [Cuts](TestEnsemble::cut) the links of a member to all others.
     pub fn cut_off(&self, id: ServerId) {
         self.network.change(|links| {
             for other in self.members().filter(|other| *other != id) {
@@ -224,9 +229,9 @@ impl TestEnsemble {
         });
     }
 
-    /// Has all others leave a member, which is not told: they lose their connections to it at once, and it keeps
-    /// them, silent, until [`heal`](TestEnsemble::heal). A leader goes on as one for as long as it waits for a word of
-    /// its followers, beside the one that those elect.
+    /// Closes the connections to a member at the other members' ends only: they notice at once, and the member keeps the
+    /// connections, silent, until [`heal`](TestEnsemble::heal). If it leads, it goes on as leader until it misses its
+    /// followers for too long, next to the leader that they elect.
     pub fn desert(&self, id: ServerId) {
         self.network.change(|links| {
             for other in self.members().filter(|other| *other != id) {
@@ -235,17 +240,17 @@ impl TestEnsemble {
         });
     }
 
-    /// Lets all that one member says to another take so long.
+    /// Delays all bytes from one member to another by this time.
     pub fn delay(&self, from: ServerId, to: ServerId, by: Duration) {
         self.network.change(|links| links.lane_mut(from, to).delay = by);
     }
 
-    /// Takes back all that was done to the links of two members.
+    /// Removes all faults of the links between two members.
     pub fn heal_between(&self, a: ServerId, b: ServerId) {
         self.network.change(|links| links.heal(a, b));
     }
 
-    /// Takes back all that was done to links.
+    /// Removes all faults of links.
     pub fn heal(&self) {
         self.network.change(|links| links.heal_all());
     }
@@ -255,14 +260,15 @@ fn leads(server: &Server) -> bool {
     server.mode() == Some(MemberMode::Leader)
 }
 
-/// It has a leader, or is one. Who only lets clients read has none.
+/// Whether a server has a leader, or is one. A read-only server has none.
 fn serves(server: &Server) -> bool {
     matches!(server.mode(), Some(MemberMode::Leader | MemberMode::Follower | MemberMode::Observer))
 }
 
-/// Who leads, and waiting without polling.
+/// The leader, waits without polling, and sessions.
 impl TestEnsemble {
-    /// Who leads. One that was cut off may not know yet that it does not: of several, the one with the latest epoch.
+    /// The leader. A member that was cut off may still count itself as leader; of several leaders this is the one with the
+    /// latest epoch. `None` if no member leads.
     pub fn leader(&self) -> Option<ServerId> {
         let leaders = self.awake().filter_map(|(id, server)| {
             let look = |server: &Server| (leads(server), server.tree().last_processed());
@@ -272,26 +278,26 @@ impl TestEnsemble {
         leaders.max().map(|(_, id)| id)
     }
 
-    /// Waits until somebody leads.
+    /// Waits until a member leads, and returns its id.
     pub async fn until_led(&self) -> Result<ServerId, TestkitError> {
         self.until_any_leads(|_| true).await
     }
 
-    /// Waits until somebody else than this member leads.
+    /// Waits until another member than this one leads, and returns its id.
     pub async fn until_led_by_another(&self, than: ServerId) -> Result<ServerId, TestkitError> {
         self.until_any_leads(|id| id != than).await
     }
 
-    async fn until_any_leads(&self, meant: impl Fn(ServerId) -> bool) -> Result<ServerId, TestkitError> {
+    async fn until_any_leads(&self, is_wanted: impl Fn(ServerId) -> bool) -> Result<ServerId, TestkitError> {
         let mut waiting = JoinSet::new();
-        for (id, server) in self.awake().filter(|(id, _)| meant(*id)) {
+        for (id, server) in self.awake().filter(|(id, _)| is_wanted(*id)) {
             let handle = server.process()?.handle.clone();
             waiting.spawn(async move { handle.until(leads).await.map(|()| id) });
         }
         while let Some(led) = waiting.join_next().await {
             if let Ok(Ok(id)) = led {
-                // It may be one that does not know yet that it does not lead any more.
-                return Ok(self.leader().filter(|latest| meant(*latest)).unwrap_or(id));
+                // This member may have been replaced without noticing, so the one with the latest epoch is preferred.
+                return Ok(self.leader().filter(|latest| is_wanted(*latest)).unwrap_or(id));
             }
         }
         Err(TestkitError::NoLeader)
@@ -304,25 +310,26 @@ impl TestEnsemble {
         served.await.map_err(|_| TestkitError::Down)
     }
 
-    /// Waits until every member that runs and is not paused serves clients, all at one time.
+    /// Waits until every member that runs and is not paused serves clients at the same time.
     pub async fn until_all_serve(&self) -> Result<(), TestkitError> {
         loop {
             for (id, _) in self.awake() {
                 self.until_serving(id).await?;
             }
-            // One may have lost its leader while the next one was waited for.
+            // A member may have lost its leader during the wait for the next one.
             if self.awake().all(|(_, server)| server.inspect(serves).unwrap_or(false)) {
                 return Ok(());
             }
         }
     }
 
-    /// Waits until every member that runs and is not paused has applied what the leader has by now.
+    /// Waits until every member that runs and is not paused has applied all transactions that the leader has applied by
+    /// now.
     pub async fn until_settled(&self) -> Result<(), TestkitError> {
         let leader = self.leader().ok_or(TestkitError::NoLeader)?;
         let zxid = self.member(leader)?.inspect(|server| server.tree().last_processed())?;
         for (_, server) in self.awake() {
-            // The first zxid of an epoch is no transaction: who serves has all that was before it.
+            // The first zxid of an epoch is no transaction. A serving member has all transactions before it.
             let has = move |server: &Server| {
                 server.tree().last_processed() >= zxid || (zxid.counter() == 0 && serves(server))
             };
@@ -331,8 +338,8 @@ impl TestEnsemble {
         Ok(())
     }
 
-    /// Ends a session now, as if its time were over, by a transaction of the leader. Returns once the leader has
-    /// applied it; the others follow.
+    /// Expires a session now, by a transaction of the leader. Returns once the leader has applied it. The other members
+    /// follow.
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         for (_, server) in self.awake() {
             if server.process()?.has_local(session) {
@@ -343,12 +350,12 @@ impl TestEnsemble {
         self.member(leader)?.expire(session).await
     }
 
-    /// Cuts the connection of a session, wherever it is. Returns how many that were.
+    /// Closes the connection of a session at any member. Returns the number of closed connections.
     pub fn cut_session(&self, session: SessionId) -> Result<usize, TestkitError> {
         self.awake().map(|(_, server)| server.cut_session(session)).sum()
     }
 
-    /// Cuts all clients' connections. Returns how many.
+    /// Closes all clients' connections. Returns their number.
     pub fn cut_connections(&self) -> Result<usize, TestkitError> {
         self.awake().map(|(_, server)| server.cut_connections()).sum()
     }

@@ -1,4 +1,4 @@
-//! A proxy between a client and a server that understands frames, and can break the connection at a chosen one.
+//! A proxy between clients and servers that knows the frames of the protocol and can cut the connection at a chosen one.
 
 mod connection;
 mod flow;
@@ -6,8 +6,8 @@ mod gate;
 mod plan;
 
 pub use flow::Direction;
-pub use gate::Held;
-pub use plan::{CutPoint, Seen};
+pub use gate::HeldFrame;
+pub use plan::{CutPoint, SeenFrame};
 
 use crate::{error::TestkitError, runtime::OwnRuntime};
 use connection::Shared;
@@ -19,17 +19,17 @@ use std::{
 };
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// Passes frames between clients and one server, and numbers them: requests (handshakes included) from 1 on, in the
-/// order in which they come from clients, and watch events from 1 on. Pings have no number, and always pass: when they
-/// come depends on the clock.
+/// Passes frames between clients and servers, and numbers them. Requests (including handshakes) are numbered from 1 on, in
+/// the order in which clients send them. Watch events are numbered from 1 on as well. Pings have no number and always
+/// pass, because their times depend on the clock.
 ///
-/// So a test can break an exchange at each of its messages. It runs the exchange once to see how many there are, and
-/// then once for each [`CutPoint`]. While a request waits for the cut at its reply no later request is passed on, so a
-/// cut splits even a pipelined exchange at one place: every request before it is done and answered, none after it has
-/// reached the server. Only a watch event that is on its way may come through or not.
+/// A test can cut an exchange at each of its messages: it runs the exchange once to count them, and then once for each
+/// [`CutPoint`]. If a cut is planned at the reply to a request, later requests wait. So even a pipelined exchange is cut
+/// at one point: every request before the cut is done and answered, and none after it has reached the server. Only a
+/// watch event on its way may or may not arrive.
 ///
-/// Several connections at once (a client that comes back, several clients, several servers) share the numbers and the
-/// faults. Four-letter words do not pass: they are no frames.
+/// All connections through the proxy (reconnects, several clients, several servers) share the numbers and the faults.
+/// Four-letter words do not pass, because they are not frames.
 #[derive(Debug)]
 pub struct FrameProxy {
     addresses: Vec<SocketAddr>,
@@ -39,19 +39,19 @@ pub struct FrameProxy {
 }
 
 impl FrameProxy {
-    /// A proxy on a free port of 127.0.0.1 in front of `server`. It connects anew for each client, so the server may
-    /// go and come back.
+    /// Starts a proxy on a free port of 127.0.0.1 in front of `server`. It opens a connection to the server for each
+    /// client's connection, so the server may stop and restart.
     pub async fn start(server: SocketAddr) -> Result<FrameProxy, TestkitError> {
         FrameProxy::before(&[server]).await
     }
 
-    /// The same in front of several servers, with a port for each.
+    /// Starts a proxy in front of several servers, with a port for each.
     pub async fn before(servers: &[SocketAddr]) -> Result<FrameProxy, TestkitError> {
         let runtime = OwnRuntime::new("test-proxy")?;
         let (shared, mut addresses) = (Arc::new(Shared::default()), Vec::new());
         for (place, server) in servers.iter().enumerate() {
             let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-            // On the proxy's own thread, whatever the caller's does.
+            // Bound on the proxy's own thread, because the caller's may block.
             let bound = runtime.handle().spawn(bound).await.map_err(|_| TestkitError::Panicked)?;
             let listener = bound.map_err(TestkitError::Port)?;
             addresses.push(listener.local_addr().map_err(TestkitError::Port)?);
@@ -60,44 +60,45 @@ impl FrameProxy {
         Ok(FrameProxy { addresses, shared, _runtime: runtime })
     }
 
-    /// Where clients connect, for each server.
+    /// The addresses for clients, one for each server.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where clients connect to the only server, or the first.
+    /// The address for clients of the first server.
     ///
     /// # Panics
     ///
-    /// Without a server.
+    /// If the proxy has no server.
     pub fn address(&self) -> SocketAddr {
         self.addresses[0]
     }
 
-    /// The same as clients want it: `127.0.0.1:port,127.0.0.1:port`.
+    /// The connect string for clients: `127.0.0.1:port,127.0.0.1:port`.
     pub fn connect_string(&self) -> String {
         let all: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
         all.join(",")
     }
 
-    /// Breaks the connection when it comes to this point, once.
+    /// Plans a cut: the connection is closed, once, when the exchange reaches this point.
     pub fn cut_at(&self, point: CutPoint) {
         self.shared.plan().cut_at(point);
     }
 
-    /// Holds the frame at this point, and all behind it in its direction, until the test says what becomes of it.
-    pub fn hold_at(&self, point: CutPoint) -> Held {
+    /// Plans a hold: the frame at this point, and all frames behind it in its direction, wait until the test decides with
+    /// the returned [`HeldFrame`].
+    pub fn hold_at(&self, point: CutPoint) -> HeldFrame {
         let (held, gate) = gate::pair();
         self.shared.plan().hold_at(point, gate);
         held
     }
 
-    /// Breaks all connections at once. Whether a request that is under way reaches the server is left to chance.
+    /// Closes all connections now. A request under way may or may not reach the server.
     pub fn cut_now(&self) {
         self.shared.flow.send_modify(|flow| flow.generation += 1);
     }
 
-    /// Breaks all connections at once, and each new one as soon as it is made.
+    /// Closes all connections now, and each new one at once, until [`heal`](FrameProxy::heal).
     pub fn block(&self) {
         self.shared.flow.send_modify(|flow| {
             flow.generation += 1;
@@ -105,40 +106,40 @@ impl FrameProxy {
         });
     }
 
-    /// Passes nothing in this direction from now on, and tells nobody, as a network does that loses packets. What is
-    /// sent meanwhile arrives after [`heal`](FrameProxy::heal).
+    /// Holds back all frames in this direction, without notice to either side, as a network does that loses packets. They
+    /// arrive after [`heal`](FrameProxy::heal).
     pub fn silence(&self, direction: Direction) {
         self.shared.flow.send_modify(|flow| flow.lane_mut(direction).silent = true);
     }
 
-    /// Lets each frame in this direction take so long, those that are on their way included.
+    /// Delays each frame in this direction by this time, including frames that are on their way.
     pub fn delay(&self, direction: Direction, by: Duration) {
         self.shared.flow.send_modify(|flow| flow.lane_mut(direction).delay = by);
     }
 
-    /// Takes back `block`, `silence` and `delay`. Planned cuts and holds stay.
+    /// Ends `block`, `silence` and `delay`. Planned cuts and holds stay.
     pub fn heal(&self) {
         self.shared.flow.send_modify(Flow::heal);
     }
 
-    /// Begins to count anew, and forgets all planned cuts and holds. Requests that wait for their replies keep their
-    /// old numbers, and no plan finds them: so this is for a moment in which nothing is under way.
+    /// Starts the numbers from 1 again, and removes all planned cuts and holds. Call it while no request is under way:
+    /// requests without a reply keep their old numbers, so no plan applies to them.
     pub fn reset(&self) {
         self.shared.plan().reset();
     }
 
-    /// How many requests have come.
+    /// The number of requests so far.
     pub fn requests(&self) -> u64 {
         self.shared.plan().requests()
     }
 
-    /// How many watch events have come.
+    /// The number of watch events so far.
     pub fn events(&self) -> u64 {
         self.shared.plan().events()
     }
 
-    /// All requests and events since the start or the last reset, in the order in which they came.
-    pub fn seen(&self) -> Vec<Seen> {
+    /// All requests and events since the start or the last reset, in order.
+    pub fn seen(&self) -> Vec<SeenFrame> {
         self.shared.plan().seen().to_vec()
     }
 
@@ -157,7 +158,7 @@ async fn accept(listener: TcpListener, server: (usize, SocketAddr), shared: Arc<
                     let shared = shared.clone();
                     connections.spawn(async move { connection::serve(client, server, &shared).await });
                 }
-                // Out of descriptors, most likely: the test will fail by itself.
+                // Most likely the process has no file descriptors left, and the test will fail anyway.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next() => {}

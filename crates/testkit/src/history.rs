@@ -1,4 +1,4 @@
-//! What the servers have agreed on, read from the log of one of them.
+//! Reads created and deleted znodes from the transaction log of a server.
 
 use crate::error::TestkitError;
 use ostler_proto::{
@@ -13,44 +13,44 @@ use ostler_storage::{
 };
 use std::path::Path;
 
-/// A znode that has come or gone, in a transaction that is done.
+/// A created or deleted znode, in a committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The transaction. Those of a multi have one, and so do those that go with a session.
+    /// The zxid of the transaction. All changes of a multi have the same, and all deletions at the end of a session.
     pub zxid: u64,
-    /// When the leader made it, by its wall clock, ms since 1970.
+    /// The time of the transaction by the leader's wall clock, in ms since 1970.
     pub time_ms: u64,
-    /// Which znode.
+    /// The path of the znode.
     pub path: String,
-    /// What has become of it.
+    /// Whether it was created or deleted.
     pub kind: ChangeKind,
 }
 
-/// What has become of a znode.
+/// The kind of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeKind {
-    /// It was created.
+    /// The znode was created.
     Created {
-        /// The session that it goes with, if it is ephemeral.
+        /// The session that owns it, if it is ephemeral.
         owner: Option<SessionId>,
-        /// What it was created with.
+        /// The data with which it was created.
         data: Vec<u8>,
     },
-    /// It was deleted, by somebody or with its session.
+    /// The znode was deleted, by a request or at the end of its session.
     Deleted,
 }
 
-/// The changes that a log has.
+/// The changes found in a log.
 pub(crate) struct Logged {
     pub(crate) changes: Vec<Change>,
-    /// Whether the last transaction that was asked for is in it.
+    /// Whether the log reaches the last requested transaction.
     pub(crate) reaches: bool,
-    /// Whether a snapshot took the place of some of it. What stands before that may never have been agreed on.
+    /// Whether transactions are missing because the server received a snapshot. Earlier ones may not be committed.
     pub(crate) gaps: bool,
 }
 
-/// The changes after a transaction, up to another one. A log that is being written can look torn behind that one, and a
-/// member's log can be behind what it has applied: neither is an error.
+/// The changes after the transaction `after`, up to `to`. A log that is being written can look torn behind `to`, and the
+/// log of a member can be behind the transactions it has applied. Neither is an error.
 pub(crate) fn read(disk: &dyn Disk, log: &Path, after: Zxid, to: Zxid) -> Result<Logged, TestkitError> {
     let (mut changes, mut reader) = (Vec::new(), LogReader::open(disk, log, after)?);
     let (mut last, mut gaps) = (after, false);

@@ -1,18 +1,18 @@
-//! One direction of a connection or of a link.
+//! Delay and silence of one direction of a connection.
 
 use std::time::Duration;
 use tokio::{sync::watch, time::Instant};
 
-/// How things pass.
+/// The faults of one direction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lane {
-    /// Nothing passes, and nothing is lost.
+    /// Frames and bytes wait until this is false again.
     pub(crate) silent: bool,
-    /// On the way for so long.
+    /// The time that each frame takes.
     pub(crate) delay: Duration,
 }
 
-/// Waits as long as something has to that came then, under rules that may change meanwhile.
+/// Waits until something that arrived at `came` may be passed on. The rules may change during the wait.
 pub(crate) async fn pass<R>(rules: &mut watch::Receiver<R>, lane: impl Fn(&R) -> Lane, came: Instant) {
     loop {
         let now = lane(&rules.borrow_and_update());
@@ -25,7 +25,7 @@ pub(crate) async fn pass<R>(rules: &mut watch::Receiver<R>, lane: impl Fn(&R) ->
             changed = rules.changed() => changed,
         };
         if changed.is_err() {
-            // Nobody can lift the rules any more: the test is over.
+            // The rules can no longer change, so the test is over.
             return std::future::pending().await;
         }
     }

@@ -1,8 +1,8 @@
-//! Servers and ensembles in a test's process, with faults on call: what `TestingServer` and `TestingCluster` are in
-//! Java.
+//! Servers and ensembles in a test's process, with faults on demand: Curator's `TestingServer` and `TestingCluster`.
 //!
-//! They are real servers on real ports of 127.0.0.1, each with a thread of its own and a temporary folder. A server is
-//! ready in milliseconds, an ensemble in some tens of them, and what is left of both goes when they are dropped.
+//! They are real servers on ports of 127.0.0.1, each with its own thread and a temporary folder. A server starts in a few
+//! milliseconds, an ensemble in some tens of milliseconds. When they are dropped, their threads end and their folders are
+//! removed.
 //!
 //! ```
 //! use ostler_testkit::{TestEnsemble, TestServer};
@@ -11,7 +11,7 @@
 //!     net::{SocketAddr, TcpStream},
 //! };
 //!
-//! /// Any ZooKeeper client will do; a four-letter word needs none.
+//! /// Asks with a four-letter word, which needs no client.
 //! fn mode(server: SocketAddr) -> std::io::Result<String> {
 //!     let mut stream = TcpStream::connect(server)?;
 //!     stream.write_all(b"srvr")?;
@@ -44,41 +44,41 @@
 //! | Fault | Call |
 //! |---|---|
 //! | A server dies | [`TestServer::kill`], [`TestEnsemble::kill`], and `restart` |
-//! | It stands still, as with SIGSTOP | [`TestServer::pause`], [`TestEnsemble::pause`], and `resume` |
+//! | A server is frozen, as by SIGSTOP | [`TestServer::pause`], [`TestEnsemble::pause`], and `resume` |
 //! | A session expires | [`TestServer::expire`], [`TestEnsemble::expire`] |
-//! | A parent has nearly all its numbers given out | [`TestServer::number_children_from`] |
+//! | The counter of sequential children is near its end | [`TestServer::number_children_from`] |
 //! | Clients lose their connections | [`TestServer::cut_connections`], [`TestServer::cut_session`] |
-//! | A connection breaks at one chosen message | [`FrameProxy::cut_at`] |
-//! | A message stays on the way | [`FrameProxy::hold_at`] |
+//! | A connection is cut at one chosen message | [`FrameProxy::cut_at`] |
+//! | A message is held back | [`FrameProxy::hold_at`] |
 //! | A network between client and server that is down, silent or slow | [`FrameProxy::block`], [`FrameProxy::silence`], [`FrameProxy::delay`] |
 //! | The same between members | [`TestEnsemble::cut`], [`TestEnsemble::silence`], [`TestEnsemble::delay`] |
-//! | A leader whose followers have another one, and that does not know yet | [`TestEnsemble::desert`], or [`TestEnsemble::pause`] |
+//! | A leader whose followers have elected another one, and that has not noticed it | [`TestEnsemble::desert`], or [`TestEnsemble::pause`] |
 //!
-//! # Looking
+//! # Observations
 //!
-//! | What | Call |
+//! | Observation | Call |
 //! |---|---|
-//! | Watches, ephemerals, sessions, requests and events, now or once they are as wanted | [`TestServer::counts`] and [`until`](TestServer::until), [`TestEnsemble::counts`] and [`until`](TestEnsemble::until) |
-//! | Which znodes came and went, in the servers' own order: the judge of who held what when | [`TestServer::history`], [`TestEnsemble::history`] |
-//! | Who leads | [`TestEnsemble::leader`], [`TestEnsemble::until_led`] |
-//! | What has passed between a client and its servers | [`FrameProxy::seen`] |
+//! | Numbers of watches, ephemerals, sessions, requests and events, now or once a condition holds | [`TestServer::counts`] and [`until`](TestServer::until), [`TestEnsemble::counts`] and [`until`](TestEnsemble::until) |
+//! | Created and deleted znodes in the order of transactions, to check who held a lock at which time | [`TestServer::history`], [`TestEnsemble::history`] |
+//! | The leader | [`TestEnsemble::leader`], [`TestEnsemble::until_led`] |
+//! | The messages between clients and servers | [`FrameProxy::seen`] |
 //!
 //! # Time
 //!
-//! Sockets do not know tokio's paused clock, so the servers' time is the machine's. Tests need not wait for it all the
-//! same: a session expires [on call](TestServer::expire), and states are waited for without polling
-//! ([`TestServer::until`], [`TestEnsemble::until`], [`TestEnsemble::until_led`]). Only where a server has to notice by itself that another one
-//! is silent does that take its time, ten [ticks](TestOptions::tick).
+//! The servers use the machine's clock, because sockets do not follow tokio's paused clock. Tests still need few waits: a
+//! session expires [on call](TestServer::expire), and states are awaited without polling ([`TestServer::until`],
+//! [`TestEnsemble::until`], [`TestEnsemble::until_led`]). Only a server that must notice the silence of another one takes
+//! its time: ten [ticks](TestOptions::tick).
 //!
-//! # What a kill leaves
+//! # Data after a kill
 //!
-//! By default servers do not wait for the device: what they acknowledge is in the system's hands, in the order in which
-//! it was written. That is all that `kill -9` asks for, and a kill here is no worse: everything acknowledged is there
-//! at the restart. A test that pulls the machine's plug needs [`Durability::Machine`].
+//! By default servers do not wait for the disk (`forceSync=no`): acknowledged writes are in the operating system's cache,
+//! in order. As with `kill -9`, everything acknowledged is there after a restart. A test of a power loss needs
+//! [`Durability::Machine`].
 //!
-//! # At each message
+//! # A cut at each message
 //!
-//! "What if the connection is lost just here?" has as many answers as an exchange has messages. So try them all:
+//! A connection can be lost at each message of an exchange. A test can try all of them:
 //!
 //! ```no_run
 //! # use ostler_testkit::{CutPoint, FrameProxy, TestServer};
@@ -121,7 +121,7 @@ mod server;
 pub use counts::{Connection, Counts};
 pub use ensemble::TestEnsemble;
 pub use error::TestkitError;
-pub use frame_proxy::{CutPoint, Direction, FrameProxy, Held, Seen};
+pub use frame_proxy::{CutPoint, Direction, FrameProxy, HeldFrame, SeenFrame};
 pub use history::{Change, ChangeKind};
 pub use options::{Durability, TestOptions};
 pub use ostler_proto::{

@@ -1,27 +1,27 @@
-//! What is between the members of an ensemble: each is reached through a proxy before each of its two ports, which
-//! finds out who calls and does to the bytes what the test wants.
+//! The network between the members of an ensemble: a proxy in front of each of their two peer ports. It finds out which
+//! member calls, and applies the faults of that link.
 
 mod caller;
-mod door;
 mod links;
+mod port_proxy;
 
 pub(crate) use links::Links;
 
 use crate::{error::TestkitError, port::ReservedPort, runtime::OwnRuntime};
-use door::Door;
 use ostler_proto::id::ServerId;
 use ostler_server::PeerListeners;
+use port_proxy::PortProxy;
 use std::{collections::BTreeMap, net::TcpListener};
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Which of a member's ports.
+/// One of the two peer ports of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PeerPort {
     Quorum,
     Election,
 }
 
-/// Where the others reach a member.
+/// The ports at which the others reach a member.
 #[derive(Debug)]
 pub(crate) struct PeerPorts {
     pub(crate) quorum: ReservedPort,
@@ -31,35 +31,35 @@ pub(crate) struct PeerPorts {
 #[derive(Debug)]
 pub(crate) struct Network {
     links: watch::Sender<Links>,
-    doors: BTreeMap<ServerId, [JoinHandle<()>; 2]>,
+    proxies: BTreeMap<ServerId, [JoinHandle<()>; 2]>,
     runtime: OwnRuntime,
 }
 
 impl Network {
     pub(crate) fn new() -> Result<Network, TestkitError> {
         let links = watch::Sender::new(Links::default());
-        Ok(Network { links, doors: BTreeMap::new(), runtime: OwnRuntime::new("test-network")? })
+        Ok(Network { links, proxies: BTreeMap::new(), runtime: OwnRuntime::new("test-network")? })
     }
 
-    /// Changes the rules.
+    /// Changes the faults of links.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Links)) {
         self.links.send_modify(change);
     }
 
-    /// Listens for a member. What comes arrives at the sockets that are returned.
+    /// Opens the proxies of a member. Returns the listeners at which their connections arrive.
     pub(crate) fn open(
         &mut self,
         server: ServerId,
         ports: &PeerPorts,
     ) -> Result<PeerListeners, TestkitError> {
         let _context = self.runtime.handle().enter();
-        let (quorum, quorum_door) = self.door(server, &ports.quorum, PeerPort::Quorum)?;
-        let (election, election_door) = self.door(server, &ports.election, PeerPort::Election)?;
-        self.doors.insert(server, [quorum_door, election_door]);
+        let (quorum, quorum_proxy) = self.proxy(server, &ports.quorum, PeerPort::Quorum)?;
+        let (election, election_proxy) = self.proxy(server, &ports.election, PeerPort::Election)?;
+        self.proxies.insert(server, [quorum_proxy, election_proxy]);
         Ok(PeerListeners { quorum, election })
     }
 
-    fn door(
+    fn proxy(
         &self,
         server: ServerId,
         public: &ReservedPort,
@@ -68,16 +68,16 @@ impl Network {
         let behind = TcpListener::bind("127.0.0.1:0").map_err(TestkitError::Port)?;
         let target = behind.local_addr().map_err(TestkitError::Port)?;
         let listener = public.listen()?;
-        let door = Door { server, port, target, links: self.links.clone() };
-        Ok((behind, self.runtime.handle().spawn(door.accept(listener))))
+        let proxy = PortProxy { server, port, target, links: self.links.clone() };
+        Ok((behind, self.runtime.handle().spawn(proxy.accept(listener))))
     }
 
-    /// A member is down: its ports refuse. Connections end with it by themselves, as far as the rules let that be
-    /// known.
+    /// Closes the proxies of a member that is down, so that its ports refuse connections. Connections end by themselves, as
+    /// far as the faults of the links let the others notice.
     pub(crate) async fn close(&mut self, server: ServerId) {
-        for door in self.doors.remove(&server).into_iter().flatten() {
-            door.abort();
-            let _ = door.await;
+        for proxy in self.proxies.remove(&server).into_iter().flatten() {
+            proxy.abort();
+            let _ = proxy.await;
         }
     }
 }

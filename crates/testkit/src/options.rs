@@ -1,22 +1,21 @@
-//! What a test chooses.
+//! The options of test servers.
 
 use crate::disk::UnsyncedDisk;
 use ostler_storage::disk::{Disk, OsDisk};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-/// What survives what.
+/// What acknowledged writes survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// What is acknowledged survives every end of a server, `kill` included, as it does after `kill -9`. It need not
-    /// survive the machine's.
+    /// The end of the server process, including `kill -9`, but not a crash of the machine (`forceSync=no`).
     #[default]
     Process,
-    /// The machine's end too, as in service: each write waits for the device.
+    /// A crash of the machine as well, as in production: each write waits for the disk.
     Machine,
 }
 
-/// How servers are to be started. The default is meant for tests: ticks of 200 ms, session timeouts from a tick to an
-/// hour, no limit of connections, all four-letter words, and no waiting for the device.
+/// The options with which servers are started. The default is meant for tests: ticks of 200 ms, session timeouts from one
+/// tick to one hour, no limit of connections, all four-letter words, and no wait for the disk.
 #[derive(Debug, Clone)]
 pub struct TestOptions {
     tick: Duration,
@@ -41,46 +40,46 @@ impl Default for TestOptions {
 }
 
 impl TestOptions {
-    /// The default.
+    /// The default options.
     pub fn new() -> TestOptions {
         TestOptions::default()
     }
 
-    /// `tickTime`: sessions expire in steps of it. The members of an ensemble wait 10 ticks for each other, and half a
-    /// minute for one that starts. On a busy machine less than 100 ms makes members give up on each other.
+    /// `tickTime`; 200 ms by default. Sessions expire at multiples of it. The members of an ensemble wait 10 ticks for each
+    /// other, and 30 s for a member that starts. With less than 100 ms, members on a busy machine lose each other.
     pub fn tick(mut self, tick: Duration) -> TestOptions {
         self.tick = tick;
         self
     }
 
-    /// The session timeouts that servers grant. From a tick to an hour where nothing is said.
+    /// The shortest and longest session timeout that servers grant; by default one tick and one hour.
     pub fn session_timeouts(mut self, min: Duration, max: Duration) -> TestOptions {
         (self.session_min, self.session_max) = (Some(min), max);
         self
     }
 
-    /// What acknowledged writes survive.
+    /// What acknowledged writes survive; [`Durability::Process`] by default.
     pub fn durability(mut self, durability: Durability) -> TestOptions {
         self.durability = durability;
         self
     }
 
-    /// How many of an ensemble's members do not vote: those with the largest numbers.
+    /// The number of observers in an ensemble: the members with the largest ids; none by default.
     pub fn observers(mut self, observers: usize) -> TestOptions {
         self.observers = observers;
         self
     }
 
-    /// Read-only mode: a member that has found no leader for 2 s, or for a tick if that is longer, lets those in who
-    /// are content to read. It can only give them local sessions, so these are enabled as well; a session becomes one
-    /// of the ensemble with its first ephemeral.
+    /// Read-only mode: a member that has found no leader for 2 s, or for a tick if that is longer, accepts clients that
+    /// allow read-only servers. It can only give them local sessions, so local sessions are enabled as well. A local
+    /// session becomes a global one with its first ephemeral.
     pub fn read_only_mode(self) -> TestOptions {
         let keys = ["readonlymode.enabled", "localSessionsEnabled", "localSessionsUpgradingEnabled"];
         keys.into_iter().fold(self, |options, key| options.setting(key, "true"))
     }
 
-    /// A line of zoo.cfg, for each server. It wins over all others; ports, folders and `server.N` are not to be
-    /// touched.
+    /// Adds a line to the zoo.cfg of each server. It takes precedence over the other options. Do not set ports, folders or
+    /// `server.N`.
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> TestOptions {
         self.settings.insert(key.into(), value.into());
         self
@@ -90,7 +89,7 @@ impl TestOptions {
         number + self.observers <= of
     }
 
-    /// The text of a zoo.cfg: with these lines, which a test cannot know.
+    /// The text of a server's zoo.cfg. `own` are the lines with its ports and folders.
     pub(crate) fn zoo_cfg(&self, own: &[(String, String)]) -> String {
         let millis = |duration: Duration| duration.as_millis().max(1);
         let tick = millis(self.tick);

@@ -1,14 +1,12 @@
-//! Ports that stay ours while nobody listens on them: a server that is down refuses connections, and finds its port
-//! free when it comes back.
+//! Reserved ports: while a server is down, its port refuses connections, and is free for it when it starts again.
 
 use crate::error::TestkitError;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::TcpListener;
 
-/// A port of 127.0.0.1, bound and not listened on. Linux gives it to nobody else meanwhile, neither for a listener on
-/// a port of its choice nor for an outgoing connection; only who asks for this very port and shares addresses, as
-/// servers do, can listen on it.
+/// A port of 127.0.0.1 that is bound without a listener. Linux does not assign it to other listeners or outgoing
+/// connections meanwhile. Only a listener that asks for this port with `SO_REUSEADDR`, as servers do, can use it.
 #[derive(Debug)]
 pub(crate) struct ReservedPort {
     _bound: Socket,
@@ -29,7 +27,7 @@ impl ReservedPort {
         reserve().map_err(TestkitError::Port)
     }
 
-    /// Listens on it, until the listener is dropped. On the caller's runtime.
+    /// Listens on the port until the listener is dropped. Must be called within a runtime.
     pub(crate) fn listen(&self) -> Result<TcpListener, TestkitError> {
         let listen = || {
             let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
@@ -56,14 +54,14 @@ mod tests {
     };
 
     #[test]
-    fn it_refuses_and_can_be_listened_on_again_and_again() {
+    fn a_reserved_port_refuses_connections_and_can_be_listened_on_repeatedly() {
         let port = ReservedPort::any().unwrap();
         for _ in 0..3 {
             assert_eq!(TcpStream::connect(port.address()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
             let listener = TcpListener::bind(port.address()).unwrap();
             let client = TcpStream::connect(port.address()).unwrap();
             let (accepted, _) = listener.accept().unwrap();
-            // This end goes first, so it is the one that lingers in the system's tables.
+            // This end closes first, so it stays in TIME_WAIT.
             drop(accepted);
             drop(listener);
             drop(client);
@@ -71,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gets_it_by_chance() {
+    fn the_system_assigns_no_reserved_port() {
         let ports: Vec<ReservedPort> = (0..200).map(|_| ReservedPort::any().unwrap()).collect();
         let others: Vec<TcpListener> = (0..200).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         for other in &others {

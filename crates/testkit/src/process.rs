@@ -1,4 +1,4 @@
-//! A server as a process: it can be killed, stopped, frozen and continued, and all that it is ends with it.
+//! A server with its runtime, treated like a process: it can be killed, stopped, frozen and continued.
 
 use crate::{error::TestkitError, runtime::OwnRuntime};
 use ostler_proto::id::SessionId;
@@ -7,15 +7,15 @@ use ostler_server_core::{Server, ensemble::MemberMode};
 use std::sync::mpsc;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-/// A server that runs. Dropped, it is killed.
+/// A running server. When it is dropped, it is killed.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) handle: ServerHandle,
-    /// Both taken at the end.
+    /// `None` after the end, as is `ended`.
     runtime: Option<OwnRuntime>,
     ended: Option<JoinHandle<Result<(), ServerError>>>,
     stop: Option<oneshot::Sender<()>>,
-    /// Dropped to go on.
+    /// Set while the server is frozen. Dropping it continues the server.
     frozen: Option<mpsc::Sender<()>>,
 }
 
@@ -31,7 +31,7 @@ impl Process {
         let server = starting.await.map_err(|_| TestkitError::Panicked)??;
         let (handle, (stop, stopped)) = (server.handle(), oneshot::channel());
         let ended = runtime.handle().spawn(server.run_until(async move {
-            // Dropped means nothing: a kill says so itself.
+            // A dropped sender does not stop the server: a kill ends it in another way.
             if stopped.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -39,14 +39,14 @@ impl Process {
         Ok(Process { handle, runtime: Some(runtime), ended: Some(ended), stop: Some(stop), frozen: None })
     }
 
-    /// As `kill -9`.
+    /// Ends the server as `kill -9` does.
     pub(crate) async fn kill(self) {
         self.handle.abandon();
-        // How it ended does not matter.
+        // The result of a killed server does not matter.
         let _ = self.until_end().await;
     }
 
-    /// As SIGTERM.
+    /// Stops the server as SIGTERM does.
     pub(crate) async fn stop(mut self) -> Result<(), TestkitError> {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
@@ -66,8 +66,8 @@ impl Process {
         result
     }
 
-    /// As SIGSTOP: the thread that does everything for the server, its clients and its peers stands still, and the
-    /// system takes what is sent to it and answers nothing. The disk's thread finishes what it has.
+    /// Freezes the server as SIGSTOP does: its thread blocks, and bytes that are sent to it stay in the system's buffers.
+    /// The disk's thread finishes its work.
     pub(crate) async fn freeze(&mut self) {
         let Some(runtime) = &self.runtime else { return };
         if self.frozen.is_some() {
@@ -87,7 +87,7 @@ impl Process {
         self.frozen.is_some()
     }
 
-    /// As SIGCONT.
+    /// Continues the server as SIGCONT does.
     pub(crate) fn go_on(&mut self) {
         self.frozen = None;
     }
@@ -117,12 +117,12 @@ impl Process {
         self.handle.until(move |server| !lives(server)).await.map_err(|_| TestkitError::Down)
     }
 
-    /// Whether it is a session that only this server knows.
+    /// Whether this is a local session of this server.
     pub(crate) fn has_local(&self, session: SessionId) -> bool {
         self.handle.inspect(|server| local_sessions(server).contains(&session))
     }
 
-    /// Cuts the connections of these sessions. Returns how many.
+    /// Closes the connections whose session is chosen. Returns their number.
     pub(crate) fn cut(&self, chosen: impl Fn(Option<SessionId>) -> bool) -> usize {
         let mut connections = self.handle.inspect(Server::connections);
         connections.retain(|report| chosen(report.session.map(|(id, _)| id)));

@@ -1,4 +1,4 @@
-//! Which members run, for those who wait for something of all of them while members come and go.
+//! The running members, for waits on all members while some are killed and started.
 
 use crate::{counts::Counts, error::TestkitError};
 use ostler_proto::id::ServerId;
@@ -19,11 +19,11 @@ impl Default for Roster {
 }
 
 impl Roster {
-    pub(crate) fn came(&self, id: ServerId, handle: &ServerHandle) {
+    pub(crate) fn add(&self, id: ServerId, handle: &ServerHandle) {
         self.0.send_modify(|running| drop(running.0.insert(id, handle.clone())));
     }
 
-    pub(crate) fn left(&self, id: ServerId) {
+    pub(crate) fn remove(&self, id: ServerId) {
         self.0.send_modify(|running| drop(running.0.remove(&id)));
     }
 
@@ -59,14 +59,14 @@ impl Running {
         self.0.values().map(|handle| handle.inspect(Counts::of)).collect()
     }
 
-    /// Waits until one of the members has other counts than these, which are in the same order.
+    /// Waits until a member has other counts than these, which are in the order of the members.
     async fn change_from(self, counts: Vec<Counts>) {
         let mut changes = JoinSet::new();
         for (handle, seen) in self.0.into_values().zip(counts) {
             changes.spawn(async move { handle.until(move |server| Counts::of(server) != seen).await });
         }
         while let Some(changed) = changes.join_next().await {
-            // One that has ended changes no more; it is about to be taken off the roster.
+            // A member that has ended does not change any more. It is about to be removed from the roster.
             if matches!(changed, Ok(Ok(()))) {
                 return;
             }

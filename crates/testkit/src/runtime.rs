@@ -1,5 +1,5 @@
-//! A thread of its own for everything that a test starts: a test that blocks does not stop its servers and proxies,
-//! and a server that is paused does not stop the test.
+//! A runtime with its own thread for each server and proxy: a test that blocks does not stop them, and a paused server
+//! does not stop the test.
 
 use crate::error::TestkitError;
 use std::{thread, time::Duration};
@@ -8,7 +8,7 @@ use tokio::{
     task::spawn_blocking,
 };
 
-/// How long threads that are busy at the end are waited for.
+/// How long the end of a runtime waits for busy threads.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A runtime with one thread.
@@ -22,7 +22,7 @@ impl OwnRuntime {
     }
 
     pub(crate) fn handle(&self) -> &Handle {
-        self.0.as_ref().expect("it is taken at its end only").handle()
+        self.0.as_ref().expect("the runtime is taken only at its end").handle()
     }
 
     /// Drops all tasks, and waits until its threads have ended.
@@ -32,7 +32,7 @@ impl OwnRuntime {
         }
     }
 
-    /// The same, for callers that cannot await: waits for a task, then ends.
+    /// Blocks until `task` and all threads have ended, for callers that cannot await.
     pub(crate) fn end_after<T: Send + 'static>(mut self, task: impl Future<Output = T> + Send + 'static) {
         if let Some(runtime) = self.0.take() {
             // A runtime must not be waited for on a thread of another one.

@@ -1,4 +1,4 @@
-//! One server.
+//! One test server.
 
 use crate::{
     child_counter,
@@ -22,12 +22,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// A real server on a free port of 127.0.0.1, its data in a temporary folder. Dropped, it is killed, and its folder
-/// removed.
+/// A real server on a free port of 127.0.0.1, with its data in a temporary folder. Curator's `TestingServer`. When it is
+/// dropped, the server is killed and its folder removed.
 ///
-/// It has a thread of its own, so it goes on while the test blocks.
+/// The server has its own thread, so it goes on while the test blocks.
 pub struct TestServer {
-    // First, so that it ends before its folder and its port go.
+    // Dropped first, so that the server ends before its folder and its port are released.
     process: Option<Process>,
     files: Arc<dyn Disk>,
     port: ReservedPort,
@@ -36,12 +36,12 @@ pub struct TestServer {
 }
 
 impl TestServer {
-    /// Starts a server with the default options; it takes clients when this returns.
+    /// Starts a server with the default options. It accepts clients when this returns.
     pub async fn start() -> Result<TestServer, TestkitError> {
         TestServer::start_with(TestOptions::default()).await
     }
 
-    /// Starts a server.
+    /// Starts a server with these options. It accepts clients when this returns.
     pub async fn start_with(options: TestOptions) -> Result<TestServer, TestkitError> {
         let port = ReservedPort::any()?;
         let own = [
@@ -53,7 +53,7 @@ impl TestServer {
         Ok(server)
     }
 
-    /// A server that has its files and its port, and does not run yet.
+    /// A server with its files and its port that does not run yet.
     pub(crate) fn prepare(
         options: &TestOptions,
         port: ReservedPort,
@@ -79,7 +79,7 @@ impl TestServer {
 
     pub(crate) async fn start_process(&mut self, peers: Option<PeerListeners>) -> Result<(), TestkitError> {
         let config = config::load(&self.zoo_cfg())?.config;
-        // Seen in a debugger, and in logs that show threads.
+        // The thread's name, for debuggers and logs.
         let name = match &config.ensemble {
             Some(ensemble) => format!("test-server-{}", ensemble.me.0),
             None => "test-server".into(),
@@ -89,17 +89,17 @@ impl TestServer {
         Ok(())
     }
 
-    /// Where clients connect; the same after each restart.
+    /// The address for clients. It is the same after each restart.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// The same as clients want it: `127.0.0.1:port`.
+    /// The connect string for clients: `127.0.0.1:port`.
     pub fn connect_string(&self) -> String {
         self.address().to_string()
     }
 
-    /// A proxy in front of it; see [`FrameProxy`].
+    /// Starts a proxy in front of the server; see [`FrameProxy`].
     pub async fn proxy(&self) -> Result<FrameProxy, TestkitError> {
         FrameProxy::start(self.address()).await
     }
@@ -109,27 +109,27 @@ impl TestServer {
         &self.data_dir
     }
 
-    /// Whether it runs; one that is paused does.
+    /// Whether the server runs. A paused server counts as running.
     pub fn is_up(&self) -> bool {
         self.process.is_some()
     }
 
-    /// Starts the server again after [`kill`](TestServer::kill) or [`stop`](TestServer::stop), on the same port with
-    /// the same data. One that runs is stopped in order first.
+    /// Starts the server again after [`kill`](TestServer::kill) or [`stop`](TestServer::stop), on the same port and with
+    /// the same data. A running server is stopped in order first.
     pub async fn restart(&mut self) -> Result<(), TestkitError> {
         self.stop().await?;
         self.start_process(None).await
     }
 
-    /// Ends the server as `kill -9` would: from the moment that this returns nothing more is written or answered, the
-    /// port refuses connections, and the files are as they are. What was acknowledged is in them.
+    /// Ends the server as `kill -9` does. When this returns, the server writes and answers nothing more, and the port
+    /// refuses connections. All acknowledged writes are in the files.
     pub async fn kill(&mut self) {
         if let Some(process) = self.process.take() {
             process.kill().await;
         }
     }
 
-    /// Ends the server in order: what it has taken is written first. Nothing happens to one that is down.
+    /// Stops the server in order, as SIGTERM does: accepted requests are written first. Does nothing if the server is down.
     pub async fn stop(&mut self) -> Result<(), TestkitError> {
         match self.process.take() {
             Some(process) => process.stop().await,
@@ -137,22 +137,22 @@ impl TestServer {
         }
     }
 
-    /// Has the server stand still, as SIGSTOP does: it reads nothing, answers nothing, and no timer fires. Its port
-    /// and its connections stay open. Its clock goes on, so sessions may have expired when it continues.
+    /// Freezes the server, as SIGSTOP does: it reads nothing, answers nothing, and no timer fires. Its port and its
+    /// connections stay open. Its clock goes on, so sessions may have expired when it continues.
     pub async fn pause(&mut self) -> Result<(), TestkitError> {
         self.process.as_mut().ok_or(TestkitError::Down)?.freeze().await;
         Ok(())
     }
 
-    /// Has a paused server go on.
+    /// Continues a paused server.
     pub fn resume(&mut self) {
         if let Some(process) = &mut self.process {
             process.go_on();
         }
     }
 
-    /// Has the next sequential child of `parent` get this number, if the next one is not above that already. The server
-    /// is stopped for it and started again: sessions live on.
+    /// Sets the number of the next sequential child of `parent`, unless its counter is above that already. The server is
+    /// stopped and started again for this. Sessions live on.
     pub async fn number_children_from(&mut self, parent: &str, number: i32) -> Result<(), TestkitError> {
         let last = self.applied()?;
         self.stop().await?;
@@ -161,7 +161,7 @@ impl TestServer {
         self.start_process(None).await
     }
 
-    /// Whether it is paused.
+    /// Whether the server is paused.
     pub fn is_paused(&self) -> bool {
         self.process.as_ref().is_some_and(Process::is_frozen)
     }
@@ -174,14 +174,14 @@ impl TestServer {
         Ok(self.process()?.handle.inspect(look))
     }
 
-    /// What it holds and has done. Works while it is paused, too.
+    /// The counters of the server. Also works while it is paused.
     pub fn counts(&self) -> Result<Counts, TestkitError> {
         self.inspect(Counts::of)
     }
 
-    /// The znodes that have come and gone in the transactions that it has applied, in their order, after the one with
-    /// this zxid: 0 for all. They are read from its log. Of an ensemble's members each can be a moment ahead of its log,
-    /// or have been sent a snapshot: so ask [the ensemble](crate::TestEnsemble::history).
+    /// The created and deleted znodes in the applied transactions after this zxid (0 for all), in order. They are read from
+    /// the server's log. A member of an ensemble can be ahead of its log for a moment, or may have received a snapshot, so
+    /// use [`TestEnsemble::history`](crate::TestEnsemble::history) there.
     pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
         let applied = self.applied()?;
         let logged = self.logged(Zxid(after), applied)?;
@@ -202,14 +202,16 @@ impl TestServer {
         self.inspect(Connection::all)
     }
 
-    /// The sessions that live, and that this server knows of.
+    /// The live sessions that this server knows.
     pub fn sessions(&self) -> Result<Vec<SessionId>, TestkitError> {
         self.inspect(process::sessions)
     }
 
-    /// Waits until the counts are as `wanted` says, without polling: it is asked after everything that happens to the
-    /// server, on the server's thread, so it must be quick and must not panic. It is about the server that runs now, and
-    /// ends with that.
+    /// Waits until `wanted` returns true for the counts. There is no polling: `wanted` is called on the server's thread after
+    /// each step of the server, so it must be quick and must not panic.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] if the server does not run, or ends before.
     pub fn until(
         &self,
         mut wanted: impl FnMut(&Counts) -> bool + Send + 'static,
@@ -221,20 +223,20 @@ impl TestServer {
         }
     }
 
-    /// Ends a session now, as if its time were over: a `closeSession` transaction removes its ephemerals, and its
-    /// client is disconnected and finds out when it comes back. Returns once that is done. Of an ensemble's members only
-    /// the leader can do this, or a local session's own server.
+    /// Expires a session now: a `closeSession` transaction removes its ephemerals, and its client is disconnected and
+    /// learns of the expiry when it reconnects. Returns once this is done. In an ensemble only the leader can do this, or
+    /// for a local session its own server.
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         self.process()?.expire(session).await
     }
 
-    /// Cuts all clients' connections: none of the requests under way is answered, all sessions live on. Returns how
-    /// many.
+    /// Closes all clients' connections. Requests under way are not answered, and all sessions live on. Returns the number of
+    /// closed connections.
     pub fn cut_connections(&self) -> Result<usize, TestkitError> {
         Ok(self.process()?.cut(|_| true))
     }
 
-    /// Cuts the connection of a session, if it has one. Returns how many that were.
+    /// Closes the connection of a session, if it has one. Returns the number of closed connections.
     pub fn cut_session(&self, session: SessionId) -> Result<usize, TestkitError> {
         Ok(self.process()?.cut(|of| of == Some(session)))
     }

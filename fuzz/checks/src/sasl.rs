@@ -2,7 +2,7 @@
 
 use ostler_client_core::{
     SaslCredentials,
-    sasl_tokens::{Answer, answer, directives, is_proof},
+    sasl_tokens::{ChallengeResponse, directives, is_proof, respond},
 };
 
 const CNONCE: &str = "00112233445566778899aabbccddeeff";
@@ -10,7 +10,7 @@ const CNONCE: &str = "00112233445566778899aabbccddeeff";
 /// The answer to a challenge repeats the challenge's nonce and realm. The client accepts only the right proof.
 pub fn check(token: &[u8]) {
     let credentials = SaslCredentials { user: "us\"er\\".into(), password: "p\u{e9}".into() };
-    let Some(Answer { token: answered, proof }) = answer(&credentials, token, CNONCE) else {
+    let Some(ChallengeResponse { token: answered, proof }) = respond(&credentials, token, CNONCE) else {
         return;
     };
     let asked = directives(token).expect("a challenge that has an answer is understood");

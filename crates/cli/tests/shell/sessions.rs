@@ -3,7 +3,7 @@
 use crate::program::{Said, ends, once, said, script, shell};
 use expect_test::expect;
 use ostler_proto::op::Op;
-use ostler_testkit::{CutPoint, FrameProxy, Seen, TestServer};
+use ostler_testkit::{CutPoint, FrameProxy, SeenFrame, TestServer};
 use std::{
     io::{BufRead, BufReader, Read, Write},
     process::Stdio,
@@ -141,8 +141,8 @@ async fn a_command_that_loses_its_connection_in_the_middle_has_an_unknown_outcom
         delete
     };
     assert_eq!(said(delete("/a").output().unwrap()).code, Some(0));
-    let is_multi = |seen: &&Seen| matches!(seen, Seen::Request { op: Some(Op::Multi), .. });
-    let Some(Seen::Request { number, .. }) = proxy.seen().iter().find(is_multi).copied() else {
+    let is_multi = |seen: &&SeenFrame| matches!(seen, SeenFrame::Request { op: Some(Op::Multi), .. });
+    let Some(SeenFrame::Request { number, .. }) = proxy.seen().iter().find(is_multi).copied() else {
         panic!("it deletes by transactions")
     };
 

@@ -1,4 +1,4 @@
-//! Identities, shown on every connection.
+//! Identities (addAuth), which are sent on every connection.
 
 use super::{Link, Session};
 use crate::{
@@ -14,7 +14,7 @@ use ostler_proto::{error::ErrorCode, id::Xid, request::Request};
 #[derive(Debug, Default)]
 pub(super) struct Identities {
     known: Vec<Identity>,
-    /// Numbers of those that are sent and not answered.
+    /// The numbers of identities that are sent and not answered.
     sent: VecDeque<u64>,
     count: u64,
 }
@@ -23,16 +23,16 @@ pub(super) struct Identities {
 struct Identity {
     number: u64,
     info: AuthInfo,
-    /// Who waits to hear whether the server accepts it.
+    /// The request that waits for the server to accept the identity.
     waiting: Option<Waiting>,
-    /// Some server has accepted it.
+    /// A server has accepted the identity before.
     accepted: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     id: RequestId,
-    /// As long as there is no connection, since when it waits for one.
+    /// Without a connection: since when the request waits for one.
     since: Mono,
 }
 
@@ -50,7 +50,7 @@ impl Identities {
         self.known.push(Identity { number: self.count, info, waiting, accepted: false });
     }
 
-    /// A connection is lost on which they were shown.
+    /// The connection is lost on which they were sent.
     pub(super) fn on_disconnected(&mut self, now: Mono) {
         self.sent.clear();
         for waiting in self.known.iter_mut().filter_map(|identity| identity.waiting.as_mut()) {
@@ -58,12 +58,12 @@ impl Identities {
         }
     }
 
-    /// Since when the first of those waits who wait for a connection, given that there is none.
+    /// Without a connection: since when the request waits that has waited longest for one.
     pub(super) fn waiting_since(&self) -> Option<Mono> {
         self.known.iter().filter_map(|identity| identity.waiting).map(|waiting| waiting.since).min()
     }
 
-    /// Those who have waited since `latest` or longer, and get no answer: what they wanted to show is shown to nobody.
+    /// Removes the identities whose requests have waited since `latest` or longer, and returns these requests.
     pub(super) fn give_up(&mut self, latest: Mono) -> Vec<RequestId> {
         let mut given_up = Vec::new();
         self.known.retain(|identity| {
@@ -74,7 +74,7 @@ impl Identities {
         given_up
     }
 
-    /// The same of all who wait.
+    /// The same for all waiting requests.
     pub(super) fn give_up_all(&mut self) -> Vec<RequestId> {
         self.give_up(Mono(Duration::MAX))
     }
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Shows all identities on a new connection.
+    /// Sends all identities on a new connection.
     pub(super) fn send_identities(&mut self, effects: &mut Effects) {
         self.identities.send(0, effects);
     }
@@ -128,13 +128,13 @@ impl Session {
         }
         let (accepted, fatal) = (identity.accepted, error == ErrorCode::AuthFailed.code());
         match waiting {
-            // Refused at its first showing: this one is not shown again, the others stay.
+            // Refused when it was sent for the first time: it is not sent again. The others stay.
             Some(Waiting { id, .. }) if fatal => {
                 self.identities.known.remove(place);
                 effects.push(Effect::Failed { id, failure: Failure::AuthFailed });
             }
             Some(Waiting { id, .. }) => effects.push(Effect::Reply { id, asked: now, zxid: None, error }),
-            // One of several servers refuses what another accepts: the next may do better.
+            // Another server has accepted it, so the next server is tried.
             None if accepted => self.drop_link(now, effects),
             None => self.end(Failure::AuthFailed, effects),
         }

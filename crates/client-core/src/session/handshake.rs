@@ -1,11 +1,11 @@
-//! From a connection to an attached session.
+//! The handshake, from a connection to an attached session.
 
 use super::{Granted, Link, PROBE_MIN, Probe, Session};
 use crate::{
     effect::{Effect, Effects, Failure},
     input::AttemptId,
     liveness::Liveness,
-    sent::{Sent, Side, What},
+    sent::{Purpose, Sent, WatchChange},
     state::ConnectionState,
     time::Mono,
 };
@@ -22,7 +22,7 @@ impl Session {
         if current != attempt {
             return;
         }
-        // Only the servers of its ensemble know a session; that of a read-only server is known to it alone.
+        // A session of a read-only server is unknown to other servers, so it is not named here.
         let known = self.granted.as_ref().filter(|granted| granted.read_write_seen);
         ConnectRequest {
             protocol_version: 0,
@@ -39,7 +39,7 @@ impl Session {
     /// The first frame of a connection.
     pub(super) fn handshake_reply(&mut self, now: Mono, asked: Mono, payload: &[u8], effects: &mut Effects) {
         let Link::Handshake { attempt, deadline, .. } = self.link else { return };
-        // A read-only server that cannot make a session answers with an error reply, which is no handshake.
+        // A read-only server that cannot create a session answers with an error reply instead of a handshake.
         let Ok(response) = ConnectResponse::read(payload) else { return self.drop_link(now, effects) };
         let known = self.granted.as_ref().filter(|granted| granted.read_write_seen).map(|granted| granted.id);
         let Some(timeout) = u32::try_from(response.timeout_ms).ok().filter(|timeout| *timeout > 0) else {
@@ -74,7 +74,7 @@ impl Session {
         }
     }
 
-    /// What was watched in the session of a read-only server ends with it, though nobody has said that it is lost.
+    /// Ends the watches of a read-only server's session that is replaced by another one. It is never reported as lost.
     fn end_replaced(&mut self, by: SessionId, effects: &mut Effects) {
         let Some(former) = self.granted.as_ref().map(|granted| granted.id).filter(|id| *id != by) else {
             return;
@@ -92,7 +92,7 @@ impl Session {
         self.attached(now, read_only, effects);
     }
 
-    /// Everything that waited for a connection goes out: identities, watches, requests.
+    /// Sends everything that waited for a connection: identities, watches, requests.
     fn attached(&mut self, now: Mono, read_only: bool, effects: &mut Effects) {
         let state = match (read_only, self.ever_connected) {
             (true, _) => ConnectionState::ReadOnly,
@@ -104,7 +104,7 @@ impl Session {
         self.send_identities(effects);
         self.rearm(now, effects);
         let current = self.granted.as_ref().map(|granted| granted.id);
-        // Those of an earlier session first: nobody needs their watches any more.
+        // Requests of an earlier session fail first, so that their watches are abandoned.
         let (of_others, ours): (Vec<_>, Vec<_>) =
             self.queued_in_order().into_iter().partition(|q| q.bound.is_some() && q.bound != current);
         for queued in of_others {
@@ -115,16 +115,16 @@ impl Session {
             let start = effects.bytes.len();
             effects.bytes.extend_from_slice(&queued.frame);
             effects.bytes[start + 4..start + 8].copy_from_slice(&xid.0.to_be_bytes());
-            let taken = queued.side.as_deref().and_then(Side::takes_place);
-            let what = What::Asked { id: queued.id, side: queued.side };
-            self.sent.push_back(Sent { xid, at: now, writes: queued.writes, what });
+            let taken = queued.watch_change.as_deref().and_then(WatchChange::replaced_entries);
+            let purpose = Purpose::Application { id: queued.id, watch_change: queued.watch_change };
+            self.sent.push_back(Sent { xid, at: now, writes: queued.writes, purpose });
             if let Some((path, entries)) = taken {
                 self.renew(now, &path, entries, effects);
             }
         }
     }
 
-    /// Looks for a server that can write.
+    /// Probes the next server if a probe is due.
     pub(super) fn probe(&mut self, now: Mono, effects: &mut Effects) {
         let Link::Online { probe: Some(probe), .. } = &mut self.link else { return };
         if now < probe.at {

@@ -4,9 +4,9 @@ use super::{Link, Session};
 use crate::{
     effect::{Effect, Effects, Failure},
     input::AttemptId,
-    sent::{By, Registering, Sent, Side, What},
+    sent::{Purpose, Registering, Sent, WatchChange, WatchRequest},
     time::Mono,
-    watch_table::{EntryKind, EventKind, LASTING, REMOVE_ANY, Unneeded, WatchKind},
+    watch_table::{EntryKind, EventKind, LASTING, REMOVE_ANY, UnneededEntry, WatchKind},
 };
 use alloc::{boxed::Box, string::String, vec};
 use ostler_proto::{
@@ -27,14 +27,14 @@ impl Session {
             Link::Sasl { attempt, .. } if attempt == from => self.sasl_reply(now, payload, effects),
             Link::Online { attempt, .. } if attempt == from => {
                 let understood = self.online_frame(now, payload, effects);
-                // A server that does not keep to the protocol: nothing that follows can be trusted.
+                // The server violates the protocol, so later frames cannot be trusted.
                 understood.unwrap_or_else(|| self.drop_link(now, effects));
             }
             _ => {}
         }
     }
 
-    /// `None` for a frame that makes no sense.
+    /// `None` for a frame that violates the protocol.
     fn online_frame(&mut self, now: Mono, payload: &[u8], effects: &mut Effects) -> Option<()> {
         if let Some(granted) = &mut self.granted {
             granted.liveness.on_heard(now);
@@ -57,17 +57,17 @@ impl Session {
         if self.sent.front()?.xid != header.xid {
             return None;
         }
-        let Sent { at, writes, what, .. } = self.sent.pop_front()?;
+        let Sent { at, writes, purpose, .. } = self.sent.pop_front()?;
         self.answered(now, at, header, writes);
-        match what {
-            What::Asked { id, side } => {
+        match purpose {
+            Purpose::Application { id, watch_change } => {
                 let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
                 effects.push(Effect::Reply { id, asked: at, zxid, error: header.error });
-                match side.map(|side| *side) {
-                    Some(Side::Registering(registering)) => {
+                match watch_change.map(|watch_change| *watch_change) {
+                    Some(WatchChange::Registering(registering)) => {
                         self.registered(now, registering, header.error, effects);
                     }
-                    Some(Side::Removing { path, kind }) if header.error == 0 => {
+                    Some(WatchChange::Removing { path, kind }) if header.error == 0 => {
                         self.end_watches(&path, kind, effects);
                     }
                     _ => {}
@@ -76,11 +76,11 @@ impl Session {
                     self.end(Failure::AuthFailed, effects);
                 }
             }
-            What::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
-            // Without it the watch that it was to serve hears of nothing: a new connection sets all watches again.
-            What::Renewal if is_throttled(header.error) => return None,
-            What::Renewal | What::Proof => {}
-            What::Close => self.end(Failure::Closed, effects),
+            Purpose::RemoveWatches { path, kind } => self.removed(now, path, kind, header.error, effects),
+            // The watch is not set. A new connection sets all watches again.
+            Purpose::Renewal if is_throttled(header.error) => return None,
+            Purpose::Renewal | Purpose::Proof => {}
+            Purpose::Close => self.end(Failure::Closed, effects),
         }
         Some(())
     }
@@ -88,7 +88,7 @@ impl Session {
     /// A request sent at `at` has its reply now.
     fn answered(&mut self, now: Mono, at: Mono, header: &ReplyHeader, writes: bool) {
         if let Some(granted) = &mut self.granted {
-            // A server can refuse a write by itself.
+            // A server can refuse a write without a quorum.
             match writes && header.error == 0 {
                 true => granted.liveness.on_written(at, now),
                 false => granted.liveness.on_answer(at, now),
@@ -96,25 +96,25 @@ impl Session {
         }
         let zxid = Zxid::from_wire(header.zxid.max(0));
         self.seen = self.seen.max(zxid);
-        // A watch that is not set again yet has not heard of what came since the last connection. The last part's
-        // reply vouches for all parts: what happened to those before it was told before it.
+        // Watches that are not set again yet may have missed changes since the last connection. The reply to the last
+        // chunk counts for all: events for the chunks before it came before it.
         if self.rearming.is_empty() {
             self.replied = self.replied.max(zxid);
         }
     }
 
-    /// What a reply means for the watch that the request asked for.
+    /// A request that sets a watch is answered.
     fn registered(&mut self, now: Mono, registering: Registering, error: i32, effects: &mut Effects) {
         let no_node = error == ErrorCode::NoNode.code();
-        let kind = match (registering.by, error) {
-            (By::GetData | By::Exists, 0) => Some(WatchKind::Data),
-            (By::Exists, _) if no_node => Some(WatchKind::Exist),
-            (By::GetChildren, 0) => Some(WatchKind::Child),
-            (By::Persistent, 0) => Some(WatchKind::Persistent),
-            (By::Recursive, 0) => Some(WatchKind::Recursive),
+        let kind = match (registering.request, error) {
+            (WatchRequest::GetData | WatchRequest::Exists, 0) => Some(WatchKind::Data),
+            (WatchRequest::Exists, _) if no_node => Some(WatchKind::Exist),
+            (WatchRequest::GetChildren, 0) => Some(WatchKind::Child),
+            (WatchRequest::Persistent, 0) => Some(WatchKind::Persistent),
+            (WatchRequest::Recursive, 0) => Some(WatchKind::Recursive),
             _ => None,
         };
-        // Only what failed can leave something that has waited for it.
+        // A removal may have waited for a registration that has failed now.
         let waiting =
             kind.is_none().then(|| self.leftover.get(&registering.registration.path).cloned()).flatten();
         if let Some(unneeded) = self.watches.finish(registering.registration, kind) {
@@ -131,7 +131,7 @@ impl Session {
         event: &WatcherEvent<'_>,
         effects: &mut Effects,
     ) -> Option<()> {
-        // Kinds of later servers are none of ours.
+        // Event types of later servers are ignored.
         let Some(kind) = EventType::from_code(event.kind) else { return Some(()) };
         let zxid = (header.zxid > 0).then(|| Zxid::from_wire(header.zxid));
         self.seen = self.seen.max(zxid.unwrap_or_default());
@@ -140,19 +140,19 @@ impl Session {
         if !watchers.is_empty() {
             effects.push(Effect::Event { watchers, kind, path: event.path.clone().into_owned(), zxid });
         }
-        // One-shot watches that fire are gone, and with the last of them what its removal has waited for.
+        // One-shot watches end when they fire. A removal may have waited for the last of them.
         if self.leftover.contains(&*event.path) && self.closing.is_none() {
             self.remove_leftover(now, event.path.as_ref().into(), effects);
         }
         Some(())
     }
 
-    /// A chunk of watches is set again; `None` if it is not, by a server that has too much to do: then the next
-    /// connection sets them.
+    /// A chunk of watches is set again. `None` if an overloaded server has refused it: then the next connection sets the
+    /// watches.
     fn rearmed(&mut self, now: Mono, header: &ReplyHeader, effects: &mut Effects) -> Option<()> {
         let rearming = self.rearming.pop_front().filter(|_| header.error == 0)?;
         self.answered(now, rearming.at, header, false);
-        // Some may have gone since they were set again.
+        // Some of the watches may have been dropped meanwhile.
         let mut watchers = rearming.gaps;
         watchers.retain(|watch| self.watches.has(*watch));
         if !watchers.is_empty() {
@@ -161,13 +161,13 @@ impl Session {
         Some(())
     }
 
-    /// Removes an entry that nobody here needs any more. Without a connection there is nothing to remove.
-    pub(super) fn remove_at_server(&mut self, now: Mono, unneeded: Unneeded, effects: &mut Effects) {
+    /// Removes an entry that no watch needs. Without a connection there is nothing to remove.
+    pub(super) fn remove_at_server(&mut self, now: Mono, unneeded: UnneededEntry, effects: &mut Effects) {
         if !self.is_online() || self.closing.is_some() {
             return;
         }
-        // On servers before 3.9 its removal takes a persistent watch on the same path with it. So it stays until that
-        // one goes, too, or it fires: nobody hears of that.
+        // On servers before 3.9 its removal would also remove a persistent watch on the same path. So it stays until that
+        // one is removed, or until it fires, which has no effect.
         if unneeded.entry.is_one_shot() && self.watches.is_lasting_needed(&unneeded.path) {
             self.leftover.insert(unneeded.path);
             return;
@@ -188,12 +188,12 @@ impl Session {
 
     fn send_removal(&mut self, now: Mono, path: Box<str>, kind: i32, effects: &mut Effects) {
         let request = Request::RemoveWatches { path: path.as_ref().into(), kind };
-        let what = What::RemoveWatches { path: path.clone(), kind };
-        self.send_own(now, &request, what, effects);
+        let purpose = Purpose::RemoveWatches { path: path.clone(), kind };
+        self.send_own(now, &request, purpose, effects);
     }
 
-    /// Servers before 3.9 do not know the types of persistent watches; there all entries of the path go at
-    /// once, so it waits for the last. A server with too much to do is asked again.
+    /// A removeWatches is answered. Servers before 3.9 do not know the types of persistent watches. There all entries of
+    /// the path are removed at once, when none is needed. If the server was overloaded, the request is sent again.
     fn removed(&mut self, now: Mono, path: Box<str>, kind: i32, error: i32, effects: &mut Effects) {
         if self.closing.is_some() {
             return;
@@ -202,7 +202,7 @@ impl Session {
         if unknown_type || (is_throttled(error) && kind == REMOVE_ANY) {
             self.leftover.insert(path.clone());
             self.remove_leftover(now, path.clone(), effects);
-            // What stays may need a kind that the other has taken the place of.
+            // The remaining watches may need a kind that the removed one has replaced.
             if unknown_type {
                 self.renew(now, &path, &LASTING, effects);
             }
@@ -210,12 +210,12 @@ impl Session {
             && let Some(entry) = EntryKind::of_removal(kind)
             && !self.watches.is_needed(entry, &path)
         {
-            self.remove_at_server(now, Unneeded { path, entry }, effects);
+            self.remove_at_server(now, UnneededEntry { path, entry }, effects);
         }
     }
 
-    /// The application has removed entries at the server, whoever needed them. All registrations that are
-    /// answered so far were sent before that.
+    /// The application has removed entries at the server. The watches end that needed them. All registrations that are
+    /// answered by now were sent before the removal.
     fn end_watches(&mut self, path: &str, kind: i32, effects: &mut Effects) {
         let ended = self.watches.end_on_path(path, kind);
         if !ended.is_empty() {
@@ -223,13 +223,19 @@ impl Session {
         }
     }
 
-    /// Sends a request of the session's own.
-    pub(super) fn send_own(&mut self, now: Mono, request: &Request<'_>, what: What, effects: &mut Effects) {
+    /// Sends a request of the session itself.
+    pub(super) fn send_own(
+        &mut self,
+        now: Mono,
+        request: &Request<'_>,
+        purpose: Purpose,
+        effects: &mut Effects,
+    ) {
         let xid = self.next_xid();
         request.write_frame(xid, &mut effects.bytes);
         let writes = request.takes_quorum();
         self.note_sent(now);
-        self.sent.push_back(Sent { xid, at: now, writes, what });
+        self.sent.push_back(Sent { xid, at: now, writes, purpose });
     }
 
     pub(super) fn note_sent(&mut self, now: Mono) {
@@ -243,11 +249,11 @@ impl Session {
         if now >= granted.liveness.silent_at() {
             return self.drop_link(now, effects);
         }
-        // It is a sign of life as well, so a ping that is due at the same time is not needed.
+        // The write is a sign of life as well, so it replaces a ping that is due at the same time.
         if granted.liveness.proof_at().is_some_and(|at| now >= at) && self.closing.is_none() {
             let anything = MultiOp::Check(PathVersion { path: "/".into(), version: -1 });
             granted.liveness.on_proof(now);
-            self.send_own(now, &Request::Multi(vec![anything]), What::Proof, effects);
+            self.send_own(now, &Request::Multi(vec![anything]), Purpose::Proof, effects);
         }
         if let Some(granted) = &mut self.granted
             && now >= granted.liveness.ping_at()
@@ -259,7 +265,7 @@ impl Session {
     }
 }
 
-/// Whether a server had too much to do, and did nothing.
+/// Whether an overloaded server has refused the request and done nothing.
 fn is_throttled(error: i32) -> bool {
     error == ErrorCode::ThrottledOp.code()
 }

@@ -1,4 +1,4 @@
-//! Proof of identity before anything else is sent.
+//! SASL authentication, before any other request is sent.
 
 use super::{Link, Session};
 use crate::{
@@ -10,12 +10,12 @@ use crate::{
 use alloc::{format, string::String};
 use ostler_proto::{id::Xid, jute::Reader, reply::ReplyHeader, request::Request};
 
-/// Where the exchange stands.
+/// The progress of the exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
     /// The empty first token is sent.
     Begun,
-    /// The challenge is answered; the server has to prove itself with this.
+    /// The response is sent. The server must answer with this proof.
     Answered { proof: String },
 }
 
@@ -37,7 +37,7 @@ impl Session {
         xid
     }
 
-    /// A frame while the exchange goes on.
+    /// A frame during the exchange.
     pub(super) fn sasl_reply(&mut self, now: Mono, payload: &[u8], effects: &mut Effects) {
         let mut r = Reader::new(payload);
         let Ok(header) = ReplyHeader::read(&mut r) else { return self.drop_link(now, effects) };
@@ -47,11 +47,11 @@ impl Session {
             return self.drop_link(now, effects);
         }
         let (attempt, read_only) = (*attempt, *read_only);
-        // A server that knows no SASL, or tolerates a failure, answers without a token.
+        // A server without SASL, or one that tolerates a failure, answers without a token.
         let token = r.buffer().ok().flatten().filter(|_| header.error == 0);
         let next = match (&*exchange, token, &self.config.sasl) {
             (Exchange::Begun, Some(challenge), Some(credentials)) => {
-                digest_md5::answer(credentials, challenge, &cnonce)
+                digest_md5::respond(credentials, challenge, &cnonce)
             }
             (Exchange::Answered { proof }, Some(token), _) if digest_md5::is_proof(token, proof) => {
                 return self.online(now, attempt, read_only, effects);

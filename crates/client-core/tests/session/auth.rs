@@ -1,6 +1,6 @@
 //! Identities and SASL.
 
-use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config, get};
+use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, config, get};
 use ostler_client_core::{AuthInfo, Config, ConnectionState, Failure, Input, RequestId, SaslCredentials};
 use ostler_proto::{id::Xid, jute::Writer, request::Request};
 
@@ -16,33 +16,33 @@ fn packet(name: &'static str) -> (i32, Request<'static>) {
 }
 
 #[test]
-fn identities_are_shown_on_every_connection_before_all_else() {
+fn identities_are_sent_first_on_every_connection() {
     let mut rig = Rig::new(Config { auth: vec![info("a")], ..config() });
     rig.get("/x");
     rig.deadline();
     rig.attach();
     assert_eq!(rig.sent(), [packet("a"), (1, get("/x", false))]);
     rig.reply(AUTH, 0, 0);
-    rig.heard();
+    rig.take_events();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
     assert_eq!(rig.sent(), [packet("b")]);
-    // Its answer does not wait for that of earlier requests.
+    // It is answered before earlier requests.
     rig.reply(AUTH, 0, 0);
-    assert_eq!(rig.heard(), [Heard::Reply(50, 0)]);
+    assert_eq!(rig.take_events(), [RigEvent::Reply(50, 0)]);
     assert_eq!(rig.reattach(), [packet("a"), packet("b")]);
 }
 
 #[test]
-fn an_identity_waits_for_a_connection_and_is_answered_then() {
+fn an_identity_waits_for_a_connection_and_is_then_answered() {
     let mut rig = Rig::online();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
     assert_eq!(rig.reattach(), [packet("b")]);
     rig.reply(AUTH, 0, 0);
-    assert_eq!(rig.heard().last(), Some(&Heard::Reply(50, 0)));
+    assert_eq!(rig.take_events().last(), Some(&RigEvent::Reply(50, 0)));
 }
 
-/// Lets time pass, and every attempt to connect fail.
-fn without_a_connection(rig: &mut Rig, until: impl Fn(&Rig) -> bool) {
+/// Lets every attempt to connect fail until the condition holds.
+fn fail_all_attempts(rig: &mut Rig, until: impl Fn(&Rig) -> bool) {
     while !until(rig) {
         rig.deadline();
         if rig.wanted.is_some() {
@@ -69,13 +69,13 @@ fn an_identity_waits_for_a_connection_no_longer_than_a_request() {
             }
         }
         let (asked, request) = (rig.now, rig.get("/x"));
-        rig.heard();
-        without_a_connection(&mut rig, |rig| !rig.heard.is_empty());
+        rig.take_events();
+        fail_all_attempts(&mut rig, |rig| !rig.heard.is_empty());
         assert_eq!(rig.now.since(asked), limit);
-        let mut heard = rig.heard();
-        heard.sort_by_key(|heard| *heard == Heard::Failed(50, Failure::NotConnected));
-        assert_eq!(heard, [request, 50].map(|id| Heard::Failed(id, Failure::NotConnected)));
-        // Who asks again does not want it twice.
+        let mut heard = rig.take_events();
+        heard.sort_by_key(|heard| *heard == RigEvent::Failed(50, Failure::NotConnected));
+        assert_eq!(heard, [request, 50].map(|id| RigEvent::Failed(id, Failure::NotConnected)));
+        // A second request for the same identity does not send it twice.
         rig.deadline();
         rig.attach();
         assert_eq!(rig.sent(), []);
@@ -83,41 +83,41 @@ fn an_identity_waits_for_a_connection_no_longer_than_a_request() {
 }
 
 #[test]
-fn an_identity_that_waits_is_told_that_the_session_is_lost() {
+fn a_waiting_identity_fails_when_the_session_is_lost() {
     let mut rig = Rig::online_with(Config { connection_timeout: 3 * TIMEOUT, ..config() });
     rig.lose();
-    rig.heard();
+    rig.take_events();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("b") });
-    without_a_connection(&mut rig, |rig| rig.session.session_at(rig.now).is_none());
-    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
-    assert_eq!(rig.heard(), [lost, Heard::Failed(50, Failure::SessionExpired)]);
+    fail_all_attempts(&mut rig, |rig| rig.session.session_at(rig.now).is_none());
+    let lost = RigEvent::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.take_events(), [lost, RigEvent::Failed(50, Failure::SessionExpired)]);
     rig.deadline();
     rig.attach();
     assert_eq!(rig.sent(), []);
 }
 
 #[test]
-fn a_refused_identity_is_not_shown_again() {
+fn a_refused_identity_is_not_sent_again() {
     let mut rig = Rig::online();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("a") });
     rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
     rig.sent();
     rig.reply(AUTH, 0, REFUSED);
-    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(50, Failure::AuthFailed)]);
     assert_eq!(rig.reattach(), [packet("b")]);
 }
 
 #[test]
-fn answers_that_were_lost_with_the_connection_are_not_taken_for_others() {
+fn answers_lost_with_a_connection_are_not_confused_with_later_ones() {
     let mut rig = Rig::online();
     rig.step(Input::AddAuth { id: RequestId(50), auth: info("a") });
     rig.sent();
     assert_eq!(rig.reattach(), [packet("a")]);
-    rig.heard();
+    rig.take_events();
     rig.reply(AUTH, 0, REFUSED);
     rig.step(Input::AddAuth { id: RequestId(51), auth: info("b") });
     rig.reply(AUTH, 0, 0);
-    assert_eq!(rig.heard(), [Heard::Failed(50, Failure::AuthFailed), Heard::Reply(51, 0)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(50, Failure::AuthFailed), RigEvent::Reply(51, 0)]);
 }
 
 #[test]
@@ -126,13 +126,13 @@ fn a_refused_first_identity_ends_the_client() {
     let id = rig.get("/x");
     rig.deadline();
     rig.attach();
-    rig.heard();
+    rig.take_events();
     rig.reply(AUTH, 0, REFUSED);
-    let heard = rig.heard();
-    assert_eq!(heard[0], Heard::Failed(id, Failure::ConnectionLoss), "it was sent");
-    assert_eq!(heard[1], Heard::State(ConnectionState::Closed, Some(SESSION)));
+    let heard = rig.take_events();
+    assert_eq!(heard[0], RigEvent::Failed(id, Failure::ConnectionLoss), "it was sent");
+    assert_eq!(heard[1], RigEvent::State(ConnectionState::Closed, Some(SESSION)));
     let late = rig.get("/x");
-    assert_eq!(rig.heard(), [Heard::Failed(late, Failure::AuthFailed)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(late, Failure::AuthFailed)]);
 }
 
 fn sasl() -> Config {
@@ -152,7 +152,7 @@ fn token(rig: &mut Rig, xid: i32, error: i32, token: Option<&[u8]>) {
 const CHALLENGE: &[u8] = br#"realm="zk-sasl-md5",nonce="abc",charset=utf-8,algorithm=md5-sess,qop="auth""#;
 
 #[test]
-fn sasl_comes_before_everything_else() {
+fn sasl_precedes_all_other_requests() {
     let mut rig = Rig::new(sasl());
     rig.get("/x");
     rig.deadline();
@@ -163,13 +163,13 @@ fn sasl_comes_before_everything_else() {
     let [(2, Request::Sasl(answer))] = sent[..] else { panic!("{sent:?}") };
     let answer = String::from_utf8_lossy(answer);
     assert!(answer.contains(r#"username="bob",realm="zk-sasl-md5",nonce="abc",nc=00000001"#), "{answer}");
-    assert!(rig.heard().is_empty(), "not connected before it is known who this is");
+    assert!(rig.take_events().is_empty(), "no connection is reported before authentication");
     token(&mut rig, 2, 0, Some(proof(&answer).as_bytes()));
     assert_eq!(rig.sent(), [(3, get("/x", false))]);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Connected, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Connected, Some(SESSION))]);
 }
 
-/// What a server that knows the password says; the tests of the arithmetic are with it.
+/// The proof of a server that knows the password. The computation has its own tests.
 fn proof(answer: &str) -> String {
     use md5::{Digest, Md5};
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
@@ -182,22 +182,22 @@ fn proof(answer: &str) -> String {
 }
 
 #[test]
-fn a_server_that_cannot_prove_itself_or_refuses_ends_the_client() {
+fn a_server_with_a_wrong_proof_or_a_refusal_ends_the_client() {
     for (error, first) in [(REFUSED, None), (0, None), (0, Some(&b"nonsense"[..]))] {
         let mut rig = Rig::new(sasl());
         rig.deadline();
         rig.attach();
         token(&mut rig, 1, error, first);
-        assert!(rig.heard().contains(&Heard::Ended));
+        assert!(rig.take_events().contains(&RigEvent::Ended));
         let id = rig.get("/x");
-        assert_eq!(rig.heard(), [Heard::Failed(id, Failure::AuthFailed)]);
+        assert_eq!(rig.take_events(), [RigEvent::Failed(id, Failure::AuthFailed)]);
     }
     let mut rig = Rig::new(sasl());
     rig.deadline();
     rig.attach();
     token(&mut rig, 1, 0, Some(CHALLENGE));
     token(&mut rig, 2, 0, Some(b"rspauth=00000000000000000000000000000000"));
-    assert!(rig.heard().contains(&Heard::Ended));
+    assert!(rig.take_events().contains(&RigEvent::Ended));
 }
 
 #[test]
@@ -207,14 +207,14 @@ fn a_reply_that_asks_for_sasl_ends_the_client() {
     assert_eq!(rig.session.failure(), None);
     let id = rig.get("/x");
     rig.reply(2, 0, -124);
-    let heard = rig.heard();
-    assert_eq!(heard[..2], [Heard::Reply(id, -124), Heard::WatchesEnded(vec![1])]);
-    assert!(heard.contains(&Heard::Ended));
+    let heard = rig.take_events();
+    assert_eq!(heard[..2], [RigEvent::Reply(id, -124), RigEvent::WatchesEnded(vec![1])]);
+    assert!(heard.contains(&RigEvent::Ended));
     assert_eq!(rig.session.failure(), Some(Failure::AuthFailed));
 }
 
 #[test]
-fn secrets_stay_out_of_the_log() {
+fn debug_output_has_no_secrets() {
     let config = Config { auth: vec![info("user:secret")], ..sasl() };
     let text = format!("{config:?}");
     assert!(!text.contains("secret") && !text.contains("115, 101") && !text.contains("pw"), "{text}");

@@ -1,4 +1,4 @@
-//! A whole exchange, with the connection cut after each single message, and with a network that does what it will.
+//! A whole exchange, with the connection cut after each single message, and with a network with random faults.
 
 use crate::{
     rig::{add_watch, children, exists, get},
@@ -26,7 +26,7 @@ fn delete(path: &str) -> Request<'_> {
     Request::Delete(PathVersion { path: path.into(), version: -1 })
 }
 
-/// Creates with and without success, every kind of watch, watches dropped at once.
+/// Creates that succeed and fail, all kinds of watches, and watches that are dropped at once.
 fn exchange(world: &mut World) {
     world.ask(1, &create("/a", 0), None);
     world.ask(2, &get("/a", true), Some(1));
@@ -67,14 +67,14 @@ fn check_outcomes(world: &World, cut: usize) {
         assert!(there("/a"));
     }
     if world.outcomes[&5][0] == Outcome::Reply(0) {
-        assert!(there("/a/e"), "the session lives on, and what it owns");
+        assert!(there("/a/e"), "the session lives on with its ephemeral znode");
     }
     assert!(world.expired.is_empty());
     let allowed = |outcome| matches!(outcome, Outcome::Reply(_) | Outcome::Failed(Failure::ConnectionLoss));
     assert!(world.outcomes.values().all(|outcomes| allowed(outcomes[0])), "cut {cut}: {:?}", world.outcomes);
 }
 
-/// Each watch whose registration was answered hears of its change once; the others hear of nothing.
+/// Each watch whose registration was answered gets its event once; the others get none.
 fn check_watches(world: &mut World, cut: usize) {
     let set_by = |world: &World, id: u64, codes: &[i32]| matches!(world.outcomes[&id][0], Outcome::Reply(code) if codes.contains(&code));
     let before = std::mem::take(&mut world.events);
@@ -102,10 +102,10 @@ fn check_watches(world: &mut World, cut: usize) {
     }
 }
 
-/// Cuts, silence and long delays at random. Two promises: LOST is told before the server expires the session; a
-/// session that was not told lost is alive at the server.
+/// Random cuts, silences and long delays. `Lost` is reported before the server expires the session, and a session that
+/// was not reported lost is alive at the server.
 #[test]
-fn lost_is_told_before_the_server_can_have_expired_the_session() {
+fn lost_is_reported_before_the_server_expires_the_session() {
     let mut lost = 0;
     for seed in 0..300 {
         let mut world = World::new(seed);
@@ -122,30 +122,30 @@ fn lost_is_told_before_the_server_can_have_expired_the_session() {
             }
             world.run(until);
         }
-        lost += check_told(&world, seed);
+        lost += check_lost_reports(&world, seed);
     }
     assert!(lost > 100, "the runs must be rough enough to lose sessions: {lost}");
 }
 
-fn check_told(world: &World, seed: u64) -> usize {
-    let told = |wanted, session| {
+fn check_lost_reports(world: &World, seed: u64) -> usize {
+    let reported_at = |wanted, session| {
         let found = world.states.iter().find(|(_, state, about)| *state == wanted && *about == Some(session));
         found.map(|(at, ..)| *at)
     };
     let known = |session| world.states.iter().any(|(_, _, about)| *about == Some(session));
     for (session, expired_at) in world.expired.iter().filter(|(session, _)| known(**session)) {
-        let lost_at = told(ConnectionState::Lost, *session);
+        let lost_at = reported_at(ConnectionState::Lost, *session);
         assert!(
             lost_at.is_some_and(|lost_at| lost_at <= *expired_at),
-            "seed {seed}: {session} expired at {expired_at}, told lost at {lost_at:?}"
+            "seed {seed}: {session} expired at {expired_at}, reported lost at {lost_at:?}"
         );
     }
     world.states.iter().filter(|(_, state, _)| *state == ConnectionState::Lost).count()
 }
 
-/// Watches come and go at random while the connection does, too.
+/// Watches are set and dropped at random while the connection is cut at random.
 #[test]
-fn no_watch_is_left_behind_at_the_server() {
+fn dropped_watches_are_removed_at_the_server() {
     const PATHS: [&str; 4] = ["/p", "/q", "/p/c", "/r"];
     for seed in 0..200 {
         let mut world = World::new(seed);
@@ -185,6 +185,6 @@ fn no_watch_is_left_behind_at_the_server() {
             world.other(&delete(path));
         }
         world.run(world.now + 500);
-        assert_eq!(world.notified, before, "seed {seed}: the server tells nobody who does not ask");
+        assert_eq!(world.notified, before, "seed {seed}: the server sends no event without a watch");
     }
 }

@@ -1,5 +1,5 @@
-//! A follower that a client talks to, and the leader that expires the session: it hears of it by the follower's reports
-//! alone, one in each half of a tick.
+//! A client at a follower. The leader, which expires the session, hears of it only by the follower's reports, one in each
+//! half tick.
 
 use crate::rig::{Rig, SESSION, config};
 use ostler_client_core::{Config, Input, Mono};
@@ -70,7 +70,7 @@ fn play(course: Course, end: u64) -> (Option<u64>, Option<u64>) {
 /// `minSessionTimeout` can be set to less than its default of two ticks. Below half a tick no follower can
 /// keep a session.
 #[test]
-fn a_session_of_less_than_two_ticks_is_lost_before_its_leader_expires_it() {
+fn a_session_below_two_ticks_is_lost_before_its_leader_expires_it() {
     let (mut late, mut worst) = (0, None);
     for timeout in [1500, 2000, 2500, 3000, 3500, 3900, 4000, 6000] {
         for first_report in (100..=1000).step_by(150) {
@@ -90,7 +90,7 @@ fn a_session_of_less_than_two_ticks_is_lost_before_its_leader_expires_it() {
     assert_eq!(worst, None, "{late} are reported too late, the worst by this number of ms");
 }
 
-/// To take it for lost early is no way out.
+/// A client that always reports the loss early would be safe, but useless.
 #[test]
 fn a_session_of_a_tick_or_more_lives_as_long_as_its_follower() {
     for timeout in [2000, 2500, 3000, 4000, 6000, 40_000] {

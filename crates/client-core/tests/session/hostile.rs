@@ -1,7 +1,6 @@
-//! Whatever a server sends and whatever comes in whichever order: no panic, one outcome for each request, and
-//! nothing after the end.
+//! Random inputs and frames in any order cause no panic. Each request has one outcome, and nothing follows the end.
 
-use crate::rig::{Heard, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
+use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{AuthInfo, Config, Input, RequestId, SaslCredentials, WatchId};
 use ostler_proto::{event::EventType, id::SessionId};
 use proptest::prelude::*;
@@ -24,7 +23,7 @@ enum ElectionEvent {
     Close,
 }
 
-fn happening() -> impl Strategy<Value = ElectionEvent> {
+fn random_input() -> impl Strategy<Value = ElectionEvent> {
     use ElectionEvent::{
         Ask, Auth, Close, Connected, Deadline, Event, FoundReadWrite, Frame, Grant, Lose, Reply, Unwatch,
         Wait,
@@ -56,9 +55,9 @@ const EVENTS: [EventType; 4] = [
     EventType::NodeChildrenChanged,
 ];
 
-fn happen(rig: &mut Rig, happening: ElectionEvent) {
+fn apply(rig: &mut Rig, random_input: ElectionEvent) {
     let connected = rig.wanted.is_some();
-    match happening {
+    match random_input {
         ElectionEvent::Wait(ms) => rig.wait(Duration::from_millis(ms)),
         ElectionEvent::Deadline if rig.session.next_deadline().is_some() => rig.deadline(),
         ElectionEvent::Connected if connected => rig.step(Input::Connected(rig.attempt())),
@@ -105,8 +104,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn anything_in_any_order(
-        happenings in proptest::collection::vec(happening(), 1..120),
+    fn any_input_in_any_order(
+        happenings in proptest::collection::vec(random_input(), 1..120),
         read_only: bool,
         again: bool,
         sasl: bool,
@@ -119,8 +118,8 @@ proptest! {
             connection_timeout: TIMEOUT / 2,
             ..config()
         });
-        for happening in happenings {
-            happen(&mut rig, happening);
+        for random_input in happenings {
+            apply(&mut rig, random_input);
             rig.clear_bytes();
         }
         let last = RequestId(rig.next_id());
@@ -128,10 +127,10 @@ proptest! {
         if rig.wanted.is_some() {
             rig.lose();
         }
-        let heard = rig.heard();
+        let heard = rig.take_events();
         let mut outcomes: BTreeMap<u64, usize> = BTreeMap::new();
         for id in heard.iter().filter_map(|heard| match heard {
-            Heard::Reply(id, _) | Heard::Failed(id, _) => Some(*id),
+            RigEvent::Reply(id, _) | RigEvent::Failed(id, _) => Some(*id),
             _ => None,
         }) {
             *outcomes.entry(id).or_default() += 1;
@@ -139,7 +138,7 @@ proptest! {
         for id in 1..=last.0 {
             prop_assert_eq!(outcomes.get(&id), Some(&1), "request {} in {:?}", id, heard);
         }
-        prop_assert_eq!(heard.iter().filter(|heard| **heard == Heard::Ended).count(), 1);
+        prop_assert_eq!(heard.iter().filter(|heard| **heard == RigEvent::Ended).count(), 1);
         prop_assert_eq!(rig.session.watchers(), 0);
         prop_assert_eq!(rig.session.next_deadline(), None);
     }

@@ -1,6 +1,6 @@
-//! Pings, silence, and the moment from which a session must be taken for lost.
+//! Pings, silence, and the time from which a session must be taken for lost.
 
-use crate::rig::{Heard, PING, Rig, SESSION, TIMEOUT, config};
+use crate::rig::{PING, Rig, RigEvent, SESSION, TIMEOUT, config};
 use ostler_client_core::{Config, ConnectionState, Failure, Input, Mono};
 use ostler_proto::{
     error::ErrorCode,
@@ -25,9 +25,9 @@ fn an_idle_connection_is_pinged() {
 }
 
 #[test]
-fn a_connection_that_only_asks_is_pinged_too() {
+fn a_connection_with_unanswered_requests_is_pinged() {
     let mut rig = Rig::online();
-    // The server takes each second a request, and answers none of them.
+    // The client sends a request each second. The server answers none.
     let mut pinged = Vec::new();
     for second in 1..15 {
         rig.wait(Duration::from_secs(1));
@@ -39,32 +39,32 @@ fn a_connection_that_only_asks_is_pinged_too() {
 }
 
 #[test]
-fn a_silent_connection_is_given_up_and_then_the_session() {
+fn a_silent_connection_is_suspended_and_then_lost() {
     let mut rig = Rig::online();
     let start = rig.now;
     while rig.wanted.is_some() {
         rig.deadline();
     }
     assert_eq!(rig.now.since(start), SILENT_AFTER);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Suspended, Some(SESSION))]);
     let waiting = rig.get("/a");
     while rig.heard.is_empty() {
         rig.deadline();
     }
     assert_eq!(rig.now.since(start), TIMEOUT);
-    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
-    assert_eq!(rig.heard(), [lost, Heard::Failed(waiting, Failure::SessionExpired)]);
+    let lost = RigEvent::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.take_events(), [lost, RigEvent::Failed(waiting, Failure::SessionExpired)]);
     assert_eq!(rig.session.session_at(rig.now), None);
 }
 
 #[test]
-fn the_session_lives_from_what_a_leader_must_have_heard_of() {
+fn the_session_time_counts_from_a_request_that_the_leader_has_heard_of() {
     let mut rig = Rig::online();
     let start = rig.now;
     assert!(lives_until(&rig, start, 30), "the leader has made the session");
     rig.wait(Duration::from_secs(4));
     rig.get("/a");
-    // The answer takes long; that it came so late proves nothing more.
+    // The time of the late answer proves nothing more than the time of the request.
     rig.wait(Duration::from_secs(5));
     rig.reply(1, 1, 0);
     assert!(lives_until(&rig, start, 30), "a follower has answered, and can die before it reports");
@@ -80,14 +80,14 @@ fn the_session_lives_from_what_a_leader_must_have_heard_of() {
 
 /// A follower that is cut off from its leader answers pings and reads, and no writes.
 #[test]
-fn what_only_a_server_says_proves_nothing_for_a_holder() {
+fn pings_and_reads_prove_nothing_while_something_is_held() {
     let mut rig = holding();
     let start = rig.now;
     while rig.session.session_at(rig.now).is_some() {
         if rig.session.state().state == ConnectionState::Suspended {
             rig.deadline();
             rig.attach();
-            rig.heard();
+            rig.take_events();
         }
         for (xid, request) in rig.sent() {
             if request == Request::Ping {
@@ -97,11 +97,11 @@ fn what_only_a_server_says_proves_nothing_for_a_holder() {
         rig.deadline();
     }
     assert_eq!(rig.now.since(start), TIMEOUT);
-    assert!(rig.heard().contains(&Heard::State(ConnectionState::Lost, Some(SESSION))));
+    assert!(rig.take_events().contains(&RigEvent::State(ConnectionState::Lost, Some(SESSION))));
 }
 
 #[test]
-fn writes_prove_that_a_holders_session_lives() {
+fn writes_keep_a_held_session_alive() {
     let mut rig = holding();
     let start = rig.now;
     let mut proofs = Vec::new();
@@ -112,14 +112,14 @@ fn writes_prove_that_a_holders_session_lives() {
         }
         rig.deadline();
     }
-    assert_eq!(rig.heard(), [], "neither lost nor suspended");
+    assert_eq!(rig.take_events(), [], "the session is neither lost nor suspended");
     let apart: Vec<_> = proofs.windows(2).map(|two| two[1] - two[0]).collect();
     assert!(apart.len() >= 10 && apart.iter().all(|apart| *apart == TIMEOUT / 4), "{proofs:?}");
 }
 
 /// The leader has heard of what was answered half a tick before the write was sent.
 #[test]
-fn a_write_proves_what_the_follower_reported_before() {
+fn a_write_proves_the_answers_half_a_tick_before_it() {
     let mut rig = holding();
     let start = rig.now;
     rig.wait(Duration::from_secs(4));
@@ -150,9 +150,9 @@ fn a_refused_write_proves_nothing() {
     assert_eq!((rig.now.since(start), rig.session.session_at(rig.now)), (TIMEOUT, None));
 }
 
-/// Failing writes come often enough to put off what is to prove something, if they counted.
+/// The failing writes come so often that they would delay the proof, if they counted.
 #[test]
-fn a_holder_is_not_lost_because_its_own_writes_fail() {
+fn failing_writes_of_a_holder_do_not_delay_the_proof() {
     let mut rig = holding();
     let (start, create) = (rig.now, Request::Delete(PathVersion { path: "/a".into(), version: 7 }));
     while rig.now.since(start) < 3 * TIMEOUT {
@@ -168,15 +168,18 @@ fn a_holder_is_not_lost_because_its_own_writes_fail() {
         }
     }
     assert!(rig.session.session_at(rig.now).is_some());
-    assert!(rig.heard().iter().all(|heard| matches!(heard, Heard::Reply(..))), "neither lost nor suspended");
+    assert!(
+        rig.take_events().iter().all(|heard| matches!(heard, RigEvent::Reply(..))),
+        "the session is neither lost nor suspended"
+    );
 }
 
-/// There is time for another server, if this one is cut off.
+/// The server may be cut off. There must be time for another one.
 #[test]
-fn a_server_that_answers_no_writes_is_given_up_by_a_holder() {
+fn a_holder_leaves_a_server_that_answers_no_writes() {
     let mut rig = holding();
     let start = rig.now;
-    while rig.heard().is_empty() {
+    while rig.take_events().is_empty() {
         for (xid, request) in rig.sent() {
             if request == Request::Ping {
                 rig.reply(xid, 0, 0);
@@ -188,9 +191,9 @@ fn a_server_that_answers_no_writes_is_given_up_by_a_holder() {
     assert_eq!(rig.session.state().state, ConnectionState::Suspended);
 }
 
-/// Servers that are set up differently grant different timeouts. Which of them counts, only a write shows.
+/// Servers with different settings grant different timeouts. Only a write proves which one counts.
 #[test]
-fn a_new_timeout_counts_for_a_holder_once_a_write_is_done() {
+fn a_new_timeout_counts_for_a_holder_after_a_write() {
     for (granted, before_the_write, after_it) in [(10, 20, 20), (60, 30, 70)] {
         let mut rig = holding();
         let start = rig.now;
@@ -207,9 +210,9 @@ fn a_new_timeout_counts_for_a_holder_once_a_write_is_done() {
     }
 }
 
-/// Its new server can be one that is cut off.
+/// The new server may be cut off.
 #[test]
-fn a_holder_proves_its_session_anew_at_once_on_a_new_connection() {
+fn a_holder_sends_a_proof_at_once_on_a_new_connection() {
     let mut rig = holding();
     let start = rig.now;
     rig.wait(Duration::from_secs(10));
@@ -226,7 +229,7 @@ fn a_holder_proves_its_session_anew_at_once_on_a_new_connection() {
 }
 
 #[test]
-fn whoever_holds_after_a_long_wait_is_sure_with_the_next_write() {
+fn a_hold_after_a_long_wait_is_proven_by_the_next_write() {
     let mut rig = Rig::online();
     let start = rig.now;
     while rig.now.since(start) < 2 * TIMEOUT {
@@ -238,7 +241,7 @@ fn whoever_holds_after_a_long_wait_is_sure_with_the_next_write() {
     rig.sent();
     rig.step(Input::Hold(SESSION));
     assert!(!rig.session.is_proven(SESSION), "the last write was long ago");
-    assert!(rig.session.session_at(rig.now).is_some(), "it lives as far as others are concerned");
+    assert!(rig.session.session_at(rig.now).is_some(), "without holds it counts as alive");
     rig.ask(&proof());
     let xid = rig.sent()[0].0;
     rig.reply(xid, 1, 0);
@@ -248,30 +251,30 @@ fn whoever_holds_after_a_long_wait_is_sure_with_the_next_write() {
 }
 
 #[test]
-fn holders_are_not_proven_where_that_is_not_wanted() {
+fn a_hold_sends_no_proof_if_proving_is_off() {
     let mut rig = Rig::online_with(Config { prove_holding: false, ..config() });
     rig.step(Input::Hold(SESSION));
-    assert!(rig.session.is_proven(SESSION), "nobody waits for what does not come");
+    assert!(rig.session.is_proven(SESSION), "the caller must not wait for a proof that never comes");
     rig.deadline();
     assert_eq!(rig.sent(), [(PING, Request::Ping)]);
 }
 
-/// Whether the session is taken to live until so long after `start`, and no longer.
+/// Whether the session is taken to live until `seconds` after `start`, and no longer.
 fn lives_until(rig: &Rig, start: Mono, seconds: u64) -> bool {
     let end = start + Duration::from_secs(seconds);
     rig.session.session_at(end - Duration::from_nanos(1)).is_some() && rig.session.session_at(end).is_none()
 }
 
-/// Something is held by a session that was made just now.
+/// A new session in which something is held.
 fn holding() -> Rig {
     let mut rig = Rig::online();
     rig.step(Input::Hold(SESSION));
     assert!(rig.session.is_proven(SESSION), "a quorum has agreed on it");
-    // The first write is that of what is held.
+    // The first write creates the znode of the holder.
     rig.ask(&proof());
     rig.reply(1, 1, 0);
     rig.sent();
-    rig.heard();
+    rig.take_events();
     rig
 }
 
@@ -280,19 +283,19 @@ fn proof() -> Request<'static> {
 }
 
 #[test]
-fn a_process_that_was_stopped_knows_at_once() {
+fn a_stopped_process_reports_the_loss_at_its_next_step() {
     let mut rig = Rig::online();
     rig.wait(TIMEOUT);
     assert_eq!(rig.session.session_at(rig.now), None, "before anybody was woken");
     let id = rig.ask_as(&crate::rig::get("/a", false), Some(SESSION), None);
     assert!(rig.sent().is_empty(), "nothing goes out for a session that may be gone");
-    let heard = rig.heard();
-    assert!(heard.contains(&Heard::State(ConnectionState::Lost, Some(SESSION))));
-    assert_eq!(heard.last(), Some(&Heard::Failed(id, Failure::SessionChanged)));
+    let heard = rig.take_events();
+    assert!(heard.contains(&RigEvent::State(ConnectionState::Lost, Some(SESSION))));
+    assert_eq!(heard.last(), Some(&RigEvent::Failed(id, Failure::SessionChanged)));
 }
 
 #[test]
-fn a_late_reply_can_still_prove_that_the_session_lived() {
+fn a_late_reply_can_prove_that_the_session_lives() {
     let mut rig = Rig::online();
     rig.wait(Duration::from_secs(20));
     rig.get("/a");
@@ -306,7 +309,7 @@ fn a_late_reply_can_still_prove_that_the_session_lived() {
 }
 
 #[test]
-fn who_was_told_that_the_session_is_over_can_rely_on_it() {
+fn a_session_reported_lost_stays_lost_after_a_late_reply() {
     let mut rig = Rig::online();
     let attempt = rig.attempt();
     rig.get("/a");
@@ -320,45 +323,45 @@ fn who_was_told_that_the_session_is_over_can_rely_on_it() {
 }
 
 #[test]
-fn after_a_loss_there_is_a_new_session_if_that_is_wanted() {
+fn a_loss_is_followed_by_a_new_session_or_the_end_as_configured() {
     let mut rig = Rig::online();
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
-    rig.heard();
+    rig.take_events();
     let (asked, _, password) = rig.connect();
     assert_eq!((asked, password), (SessionId::NONE, vec![0; 16]));
     rig.grant(SessionId(5), TIMEOUT, false);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Reconnected, Some(SessionId(5)))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Reconnected, Some(SessionId(5)))]);
 
     let mut rig = Rig::online_with(Config { new_session_after_loss: false, ..config() });
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
     let states = [ConnectionState::Suspended, ConnectionState::Lost, ConnectionState::Closed];
-    let expected = states.map(|state| Heard::State(state, Some(SESSION)));
-    assert_eq!(rig.heard(), [&expected[..], &[Heard::Ended]].concat());
+    let expected = states.map(|state| RigEvent::State(state, Some(SESSION)));
+    assert_eq!(rig.take_events(), [&expected[..], &[RigEvent::Ended]].concat());
     let id = rig.get("/a");
-    assert_eq!(rig.heard(), [Heard::Failed(id, Failure::SessionExpired)]);
+    assert_eq!(rig.take_events(), [RigEvent::Failed(id, Failure::SessionExpired)]);
 }
 
 #[test]
-fn a_server_that_has_expired_the_session_is_believed() {
+fn a_handshake_without_the_session_means_lost() {
     let mut rig = Rig::online();
     rig.lose();
     let waiting = rig.get("/a");
     rig.deadline();
     assert_eq!(rig.connect().0, SESSION);
-    rig.heard();
+    rig.take_events();
     rig.grant(SessionId::NONE, Duration::ZERO, false);
-    let lost = Heard::State(ConnectionState::Lost, Some(SESSION));
-    assert_eq!(rig.heard(), [lost, Heard::Failed(waiting, Failure::SessionExpired)]);
+    let lost = RigEvent::State(ConnectionState::Lost, Some(SESSION));
+    assert_eq!(rig.take_events(), [lost, RigEvent::Failed(waiting, Failure::SessionExpired)]);
     let before = rig.now;
     rig.deadline();
-    assert_eq!(rig.now, before, "the next attempt is not put off");
+    assert_eq!(rig.now, before, "the next attempt is not delayed");
     assert_eq!(rig.connect().0, SessionId::NONE);
 }
 
 #[test]
-fn an_attempt_that_takes_long_gives_way_to_the_next_server() {
+fn a_slow_attempt_is_followed_by_the_next_server() {
     let mut rig = Rig::new(config());
     let mut hosts = Vec::new();
     for _ in 0..3 {
@@ -372,9 +375,9 @@ fn an_attempt_that_takes_long_gives_way_to_the_next_server() {
     assert_eq!(hosts, [0, 1, 2]);
 }
 
-/// One of them takes connections and never answers.
+/// One of the servers accepts connections and never answers.
 #[test]
-fn all_servers_are_tried_before_anybody_has_waited_long_enough() {
+fn all_servers_are_tried_within_the_connection_timeout() {
     for hosts in 1..=5 {
         let config = Config { session_timeout: Duration::from_secs(40), ..Config::new(hosts, 1) };
         let limit = config.connection_timeout;
@@ -389,14 +392,14 @@ fn all_servers_are_tried_before_anybody_has_waited_long_enough() {
 }
 
 #[test]
-fn what_comes_of_an_attempt_that_was_given_up_changes_nothing() {
+fn results_of_an_abandoned_attempt_are_ignored() {
     let mut rig = Rig::online();
     let old = rig.attempt();
     rig.lose();
     rig.deadline();
-    rig.heard();
+    rig.take_events();
     rig.step(Input::Disconnected(old));
     rig.step(Input::Connected(old));
     rig.step(Input::Frame { attempt: old, payload: &[0; 16] });
-    assert!(rig.heard().is_empty() && rig.sent().is_empty() && rig.wanted.is_some());
+    assert!(rig.take_events().is_empty() && rig.sent().is_empty() && rig.wanted.is_some());
 }

@@ -1,11 +1,10 @@
 //! The connection lost after every single message of an exchange.
 
-use crate::rig::{Heard, Rig, SESSION, config, get};
+use crate::rig::{Rig, RigEvent, SESSION, config, get};
 use ostler_client_core::{ConnectionState, Failure, Input};
 use ostler_proto::id::SessionId;
 
-/// Five requests, of which the server answers the first `answered`; then the connection is lost. Each request is
-/// answered once: by its reply, or by what is known of it.
+/// Five requests, of which the server answers the first `answered`; then the connection is lost. Each request has one outcome: its reply, or a failure that says whether it may have been done.
 #[test]
 fn each_request_has_exactly_one_outcome() {
     for answered in 0..=5 {
@@ -15,22 +14,22 @@ fn each_request_has_exactly_one_outcome() {
             rig.reply(xid, 1, 0);
         }
         rig.lose();
-        let mut expected: Vec<Heard> = Vec::new();
+        let mut expected: Vec<RigEvent> = Vec::new();
         for (n, id) in ids.iter().enumerate() {
             expected.push(match n < answered as usize {
-                true => Heard::Reply(*id, 0),
-                false => Heard::Failed(*id, Failure::ConnectionLoss),
+                true => RigEvent::Reply(*id, 0),
+                false => RigEvent::Failed(*id, Failure::ConnectionLoss),
             });
         }
-        expected.push(Heard::State(ConnectionState::Suspended, Some(SESSION)));
-        assert_eq!(rig.heard(), expected);
+        expected.push(RigEvent::State(ConnectionState::Suspended, Some(SESSION)));
+        assert_eq!(rig.take_events(), expected);
         rig.deadline();
         rig.attach();
         assert!(rig.sent().is_empty(), "nothing is sent twice");
     }
 }
 
-/// The connection is lost in each phase of coming up; a request that waits goes out in the end, once.
+/// The connection is lost in each phase before it is online. A waiting request is finally sent, once.
 #[test]
 fn a_waiting_request_survives_every_failed_attempt() {
     for phase in 0..4 {
@@ -52,12 +51,12 @@ fn a_waiting_request_survives_every_failed_attempt() {
                 rig.grant(SessionId::NONE, std::time::Duration::ZERO, false);
             }
         }
-        assert!(rig.heard().is_empty(), "phase {phase}");
+        assert!(rig.take_events().is_empty(), "phase {phase}");
         rig.deadline();
         rig.attach();
         assert_eq!(rig.sent(), [(1, get("/a", false))], "phase {phase}");
         rig.reply(1, 1, 0);
-        assert_eq!(rig.heard()[1], Heard::Reply(id, 0));
+        assert_eq!(rig.take_events()[1], RigEvent::Reply(id, 0));
     }
 }
 
@@ -81,7 +80,7 @@ fn after_loss_the_next_server_is_tried_at_once_and_then_with_waits() {
 }
 
 #[test]
-fn a_connection_that_never_holds_is_not_tried_for_ever_at_once() {
+fn short_connections_do_not_reset_the_waits() {
     let mut rig = Rig::online();
     let start = rig.now;
     for _ in 0..20 {
@@ -98,9 +97,9 @@ fn a_foreign_session_in_the_handshake_is_refused() {
     rig.lose();
     rig.deadline();
     rig.connect();
-    rig.heard();
+    rig.take_events();
     rig.grant(SessionId(999), crate::rig::TIMEOUT, false);
-    assert!(rig.heard().is_empty() && rig.wanted.is_none());
+    assert!(rig.take_events().is_empty() && rig.wanted.is_none());
     rig.step(Input::Deadline);
     assert_eq!(rig.session.session_at(rig.now), Some(SESSION));
 }

@@ -1,4 +1,4 @@
-//! The session against a server that the test plays by hand, and against a whole simulated member.
+//! Tests of the session against a server scripted by the test, and against a simulated server.
 #![allow(clippy::unwrap_used)]
 
 mod auth;

@@ -1,6 +1,6 @@
 //! Servers that are cut off from their ensemble.
 
-use crate::rig::{Heard, Rig, SESSION, TIMEOUT, config, get};
+use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, config, get};
 use ostler_client_core::{Config, ConnectionState, Failure, Input};
 use ostler_proto::{id::SessionId, request::Request};
 
@@ -13,27 +13,27 @@ fn read_only() -> Rig {
 }
 
 #[test]
-fn a_server_that_can_write_is_looked_for_and_gets_a_new_session() {
+fn a_read_write_server_found_by_a_probe_gets_a_new_session() {
     let mut rig = read_only();
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::ReadOnly, Some(SessionId(8)))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::ReadOnly, Some(SessionId(8)))]);
     let mut probes = Vec::new();
     let start = rig.now;
     while probes.len() < 3 {
         rig.deadline();
-        probes.extend(rig.heard());
+        probes.extend(rig.take_events());
     }
     assert!(rig.now.since(start) < TIMEOUT / 3);
-    assert!(probes.iter().all(|heard| matches!(heard, Heard::Probe(_))), "{probes:?}");
+    assert!(probes.iter().all(|heard| matches!(heard, RigEvent::Probe(_))), "{probes:?}");
     rig.step(Input::FoundReadWrite { host: 2 });
     rig.deadline();
     assert_eq!(rig.wanted.unwrap().1, 2);
     assert_eq!(rig.connect().0, SessionId::NONE, "no other server knows the session");
     rig.grant(SESSION, TIMEOUT, false);
-    assert_eq!(rig.heard().last(), Some(&Heard::State(ConnectionState::Reconnected, Some(SESSION))));
+    assert_eq!(rig.take_events().last(), Some(&RigEvent::State(ConnectionState::Reconnected, Some(SESSION))));
 }
 
 #[test]
-fn a_session_that_others_know_is_kept_while_read_only() {
+fn a_session_of_the_ensemble_is_kept_at_a_read_only_server() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });
     rig.lose();
     rig.deadline();
@@ -45,7 +45,7 @@ fn a_session_that_others_know_is_kept_while_read_only() {
 }
 
 #[test]
-fn an_error_in_place_of_the_handshake_is_another_servers_turn() {
+fn an_error_instead_of_the_handshake_leads_to_the_next_server() {
     let mut rig = Rig::new(config());
     rig.deadline();
     let host = rig.wanted.unwrap().1;
@@ -56,23 +56,23 @@ fn an_error_in_place_of_the_handshake_is_another_servers_turn() {
 }
 
 #[test]
-fn what_is_bound_to_a_read_only_servers_session_does_not_reach_the_next() {
+fn requests_bound_to_a_read_only_servers_session_fail_in_the_next_session() {
     let mut rig = read_only();
     rig.lose();
-    rig.heard();
+    rig.take_events();
     let bound = rig.ask_as(&get("/bound", false), Some(SessionId(8)), None);
     rig.get("/free");
     rig.deadline();
     rig.connect();
     rig.grant(SESSION, TIMEOUT, false);
     assert_eq!(rig.sent(), [(1, get("/free", false))]);
-    assert!(rig.heard().contains(&Heard::Failed(bound, Failure::SessionChanged)));
+    assert!(rig.take_events().contains(&RigEvent::Failed(bound, Failure::SessionChanged)));
 }
 
 /// A server that is cut off knows a session by its password alone, and answers pings long after the ensemble has
 /// expired it.
 #[test]
-fn a_read_only_server_does_not_show_that_a_session_of_others_lives() {
+fn a_read_only_server_does_not_prove_that_a_session_of_the_ensemble_lives() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });
     let start = rig.now;
     rig.wait(TIMEOUT / 4);
@@ -93,12 +93,12 @@ fn a_read_only_server_does_not_show_that_a_session_of_others_lives() {
         assert!(rig.now.since(start) <= TIMEOUT, "it is never lost");
     }
     assert_eq!(rig.now.since(start), TIMEOUT);
-    assert_eq!(rig.heard().last(), Some(&Heard::State(ConnectionState::Lost, Some(SESSION))));
+    assert_eq!(rig.take_events().last(), Some(&RigEvent::State(ConnectionState::Lost, Some(SESSION))));
     assert_eq!(rig.connect().0, SessionId::NONE);
 }
 
 #[test]
-fn a_session_that_comes_back_from_a_read_only_server_lives_as_before() {
+fn a_session_that_returns_from_a_read_only_server_lives_on() {
     let mut rig = Rig::online_with(Config { read_only: true, ..config() });
     rig.lose();
     rig.deadline();
@@ -112,20 +112,20 @@ fn a_session_that_comes_back_from_a_read_only_server_lives_as_before() {
 #[test]
 fn watches_of_a_read_only_servers_session_end_with_it() {
     let mut rig = read_only();
-    rig.heard();
+    rig.take_events();
     for (watch, session, path) in [(1, Some(SessionId(8)), "/bound"), (2, None, "/free")] {
         rig.ask_as(&get(path, true), session, Some(watch));
         let (xid, _) = rig.sent()[0];
         rig.reply(xid, 0, 0);
     }
-    rig.heard();
+    rig.take_events();
     rig.step(Input::FoundReadWrite { host: 2 });
     rig.deadline();
     rig.connect();
-    rig.heard();
+    rig.take_events();
     rig.grant(SESSION, TIMEOUT, false);
-    let back = Heard::State(ConnectionState::Reconnected, Some(SESSION));
-    assert_eq!(rig.heard(), [Heard::WatchesEnded(vec![1]), back]);
+    let back = RigEvent::State(ConnectionState::Reconnected, Some(SESSION));
+    assert_eq!(rig.take_events(), [RigEvent::WatchesEnded(vec![1]), back]);
     let sent = rig.sent();
     let [(_, Request::SetWatches(set))] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(set.data, ["/free"]);

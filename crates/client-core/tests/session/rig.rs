@@ -18,9 +18,9 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const SESSION: SessionId = SessionId(0x1234);
 pub(crate) const PASSWORD: [u8; 16] = [7; 16];
 
-/// What came of the steps, besides bytes and dialling.
+/// The effects of the steps, besides bytes and attempts to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum RigEvent {
     Reply(u64, i32),
     Failed(u64, Failure),
     Event(Vec<u64>, EventKind, String),
@@ -37,7 +37,7 @@ pub(crate) struct Rig {
     effects: Effects,
     /// The connection or attempt that the session wants.
     pub(crate) wanted: Option<(AttemptId, usize)>,
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) heard: Vec<RigEvent>,
     last_request: u64,
     last_watch: u64,
 }
@@ -62,7 +62,7 @@ impl Rig {
         }
     }
 
-    /// Attached to session [`SESSION`], with nothing heard or sent.
+    /// A rig that is attached to session [`SESSION`]. Effects and bytes so far are discarded.
     pub(crate) fn online() -> Rig {
         Rig::online_with(config())
     }
@@ -71,7 +71,7 @@ impl Rig {
         let mut rig = Rig::new(config);
         rig.deadline();
         rig.attach();
-        rig.heard();
+        rig.take_events();
         rig.sent();
         rig
     }
@@ -88,20 +88,20 @@ impl Rig {
                     assert_eq!(self.wanted.take().map(|(wanted, _)| wanted), Some(attempt));
                     continue;
                 }
-                Effect::Reply { id, error, .. } => Heard::Reply(id.0, error),
-                Effect::Failed { id, failure } => Heard::Failed(id.0, failure),
+                Effect::Reply { id, error, .. } => RigEvent::Reply(id.0, error),
+                Effect::Failed { id, failure } => RigEvent::Failed(id.0, failure),
                 Effect::Event { watchers, kind, path, .. } => {
-                    Heard::Event(watchers.into_iter().map(|watch| watch.0).collect(), kind, path)
+                    RigEvent::Event(watchers.into_iter().map(|watch| watch.0).collect(), kind, path)
                 }
                 Effect::WatchesEnded(watches) => {
-                    Heard::WatchesEnded(watches.into_iter().map(|watch| watch.0).collect())
+                    RigEvent::WatchesEnded(watches.into_iter().map(|watch| watch.0).collect())
                 }
                 Effect::WatchesRemoved(watches) => {
-                    Heard::WatchesRemoved(watches.into_iter().map(|watch| watch.0).collect())
+                    RigEvent::WatchesRemoved(watches.into_iter().map(|watch| watch.0).collect())
                 }
-                Effect::State(next) => Heard::State(next.state, next.session),
-                Effect::ProbeReadWrite { host } => Heard::Probe(host),
-                Effect::Ended { .. } => Heard::Ended,
+                Effect::State(next) => RigEvent::State(next.state, next.session),
+                Effect::ProbeReadWrite { host } => RigEvent::Probe(host),
+                Effect::Ended { .. } => RigEvent::Ended,
             };
             self.heard.push(heard);
         }
@@ -118,8 +118,8 @@ impl Rig {
         self.step(Input::Deadline);
     }
 
-    /// What was heard since the last time.
-    pub(crate) fn heard(&mut self) -> Vec<Heard> {
+    /// The effects since the last call.
+    pub(crate) fn take_events(&mut self) -> Vec<RigEvent> {
         std::mem::take(&mut self.heard)
     }
 
@@ -172,9 +172,9 @@ impl Rig {
         self.step(Input::Frame { attempt, payload });
     }
 
-    /// What was sent since the last time: xids and requests.
+    /// The requests that were sent since the last call, with their xids.
     pub(crate) fn sent(&mut self) -> Vec<(i32, Request<'static>)> {
-        // Tests are short; what they read may stay.
+        // The bytes are leaked, which is harmless in short tests.
         let bytes: &'static [u8] = std::mem::take(&mut self.effects.bytes).leak();
         let (mut rest, mut sent) = (bytes, Vec::new());
         while !rest.is_empty() {
@@ -246,7 +246,7 @@ impl Rig {
         for (n, (xid, _)) in self.sent().into_iter().enumerate() {
             self.reply(xid, 0, if n == 0 { error } else { 0 });
         }
-        self.heard();
+        self.take_events();
     }
 }
 

@@ -1,6 +1,6 @@
-//! Watches: who hears of what, what is removed at the server, what is set again.
+//! Watches: which of them get an event, which are removed at the server, and which are set again.
 
-use crate::rig::{Heard, NO_NODE, Rig, SESSION, TIMEOUT, add_watch, children, config, exists, get};
+use crate::rig::{NO_NODE, Rig, RigEvent, SESSION, TIMEOUT, add_watch, children, config, exists, get};
 use ostler_client_core::{Config, ConnectionState, EventKind, Failure, Input, WatchId};
 use ostler_proto::{
     error::ErrorCode,
@@ -14,7 +14,7 @@ const THROTTLED: i32 = ErrorCode::ThrottledOp as i32;
 
 /// Every kind of registration on `/p` (and a recursive one above it) against every event there.
 #[test]
-fn each_kind_hears_of_its_events() {
+fn each_kind_of_watch_gets_its_events() {
     let cases: [(&str, Request<'_>, i32, [bool; 4]); 7] = [
         ("getData", get("/p", true), 0, [true, true, true, false]),
         ("exists, there", exists("/p"), 0, [true, true, true, false]),
@@ -31,16 +31,16 @@ fn each_kind_hears_of_its_events() {
             rig.watch(7, &request, error);
             rig.event(event, "/px");
             rig.event(event, "/p");
-            let told: Vec<Heard> = rig
-                .heard()
+            let events: Vec<RigEvent> = rig
+                .take_events()
                 .into_iter()
-                .filter(|heard| !matches!(heard, Heard::Event(_, _, path) if path == "/px"))
+                .filter(|heard| !matches!(heard, RigEvent::Event(_, _, path) if path == "/px"))
                 .collect();
-            let expected = Heard::Event(vec![7], event.into(), "/p".into());
-            assert_eq!(told, if hears { vec![expected] } else { vec![] }, "{name} {event:?}");
+            let expected = RigEvent::Event(vec![7], event.into(), "/p".into());
+            assert_eq!(events, if hears { vec![expected] } else { vec![] }, "{name} {event:?}");
             rig.event(event, "/p");
             let stays = matches!(request, Request::AddWatch { .. }) && hears;
-            assert_eq!(rig.heard().len(), usize::from(stays), "{name} {event:?} again");
+            assert_eq!(rig.take_events().len(), usize::from(stays), "{name} {event:?} again");
         }
     }
 }
@@ -77,7 +77,7 @@ fn the_last_watcher_dropped_removes_the_entry() {
         rig.step(Input::Unwatch(WatchId(2)));
         assert_eq!(rig.sent(), [(3, removal("/p", kind))]);
         rig.reply(3, 1, 0);
-        assert!(rig.heard().is_empty());
+        assert!(rig.take_events().is_empty());
     }
 }
 
@@ -100,9 +100,9 @@ fn an_entry_stays_while_another_registration_is_under_way() {
     rig.step(Input::Unwatch(WatchId(1)));
     assert_eq!(rig.sent().len(), 1, "only the registration; a removal after it would take its entry");
     rig.reply(2, 1, 0);
-    rig.heard();
+    rig.take_events();
     rig.event(NodeDataChanged, "/p");
-    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::NodeDataChanged, "/p".into())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![2], EventKind::NodeDataChanged, "/p".into())]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_watch_dropped_under_way_is_removed_once_it_is_set() {
     rig.reply(1, 1, 0);
     assert_eq!(rig.sent(), [(2, removal("/p", 2))]);
     assert_eq!(rig.session.watchers(), 0);
-    // Where nothing was set there is nothing to remove.
+    // If no watch was set, there is nothing to remove.
     rig.ask_as(&get("/q", true), None, Some(2));
     rig.step(Input::Unwatch(WatchId(2)));
     rig.sent();
@@ -143,7 +143,7 @@ fn a_one_shot_watch_stays_while_a_lasting_one_on_its_path_does() {
         rig.step(Input::Unwatch(WatchId(1)));
         assert_eq!(rig.sent(), [(4, removal("/p", 3))], "now all of them");
         rig.reply(4, 1, 0);
-        // The lasting one is only asked for, and refused.
+        // The registration of the lasting watch is refused.
         rig.watch(3, &get("/q", true), 0);
         rig.ask_as(&add_watch("/q", recursive), None, Some(4));
         rig.sent();
@@ -172,7 +172,7 @@ fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watcher() {
     rig.reply(7, 1, -5);
     assert_eq!(rig.sent(), [(8, removal("/q", 3))]);
     rig.reply(8, 1, 0);
-    assert!(rig.heard().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn servers_before_3_9_lose_all_entries_of_a_path_with_the_last_watch_that_fires(
 }
 
 #[test]
-fn an_entry_whose_last_watcher_went_while_a_vain_registration_was_under_way_is_removed() {
+fn an_entry_is_removed_if_its_last_watch_is_dropped_during_a_failing_registration() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/p", true), 0);
     rig.ask_as(&get("/p", true), None, Some(2));
@@ -218,9 +218,9 @@ fn a_persistent_watch_is_set_again_behind_a_one_shot_one_on_its_path() {
     for xid in 2..=5 {
         rig.reply(xid, 1, 0);
     }
-    rig.heard();
+    rig.take_events();
     rig.event(NodeDataChanged, "/p");
-    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![1, 2], EventKind::NodeDataChanged, "/p".into())]);
 }
 
 #[test]
@@ -258,20 +258,24 @@ fn a_persistent_watch_without_an_answer_is_set_again_behind_a_one_shot_one() {
             [(1, add_watch("/p", true)), (2, get("/p", true)), (3, add_watch("/p", true))]
         );
         rig.reply(1, 1, error);
-        // If it was refused, what was sent behind has set it nevertheless.
+        // If it was refused, the renewal behind it has set the watch.
         assert_eq!(rig.sent(), if error == 0 { vec![] } else { vec![(4, removal("/p", 5))] });
     }
 }
 
 #[test]
-fn on_servers_before_3_9_the_kind_of_what_stays_is_set_again() {
+fn on_servers_before_3_9_the_remaining_watch_is_set_again_with_its_kind() {
     let mut rig = Rig::online();
     rig.watch(1, &add_watch("/p", false), 0);
     rig.watch(2, &add_watch("/p", true), 0);
     rig.step(Input::Unwatch(WatchId(2)));
     assert_eq!(rig.sent(), [(3, removal("/p", 5))]);
     rig.reply(3, 1, -5);
-    assert_eq!(rig.sent(), [(4, add_watch("/p", false))], "changed lists of children are told again");
+    assert_eq!(
+        rig.sent(),
+        [(4, add_watch("/p", false))],
+        "changes of the list of children are reported again"
+    );
     rig.reply(4, 1, 0);
     rig.step(Input::Unwatch(WatchId(1)));
     assert_eq!(rig.sent(), [(5, removal("/p", 3))]);
@@ -286,12 +290,12 @@ fn removing_at_the_server_ends_the_watches_of_that_kind() {
     rig.ask(&removal("/p", 2));
     rig.ask_as(&get("/p", true), None, Some(4));
     rig.reply(4, 1, 0);
-    assert_eq!(rig.heard()[1], Heard::WatchesRemoved(vec![1]));
+    assert_eq!(rig.take_events()[1], RigEvent::WatchesRemoved(vec![1]));
     rig.reply(5, 1, 0);
     rig.reply(6, 1, 0);
     rig.ask(&removal("/p", 3));
     rig.reply(7, 1, 0);
-    assert_eq!(rig.heard()[2], Heard::WatchesRemoved(vec![2, 3, 4]));
+    assert_eq!(rig.take_events()[2], RigEvent::WatchesRemoved(vec![2, 3, 4]));
 }
 
 fn set(zxid: i64) -> SetWatches<'static> {
@@ -306,28 +310,28 @@ fn all_watches_are_set_again_before_anything_else_is_sent() {
     rig.watch(3, &children("/c"), 0);
     rig.get("/x");
     rig.reply(4, 77, 0);
-    // What only an event has shown may have had more events that were lost.
+    // A zxid from an event does not count: further events of that change may have been lost.
     rig.event_at(Some(Zxid(99)), NodeDataChanged, "/other");
     rig.lose();
     rig.get("/y");
     rig.deadline();
     let (_, seen, _) = rig.connect();
-    assert_eq!(seen, 99, "time does not run backwards");
+    assert_eq!(seen, 99, "the client does not connect to an older state");
     rig.grant(SESSION, TIMEOUT, false);
     let sent = rig.sent();
     let expected =
         SetWatches { data: vec!["/d".into()], exist: vec!["/e".into()], child: vec!["/c".into()], ..set(77) };
     assert_eq!(sent[0], (SET_WATCHES, Request::SetWatches(expected)));
     assert_eq!(sent[1], (5, get("/y", false)));
-    rig.heard();
-    // What the server finds comes before its reply.
+    rig.take_events();
+    // Events for missed changes come before the reply.
     rig.event(NodeDeleted, "/d");
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![1], EventKind::NodeDeleted, "/d".into())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![1], EventKind::NodeDeleted, "/d".into())]);
 }
 
 #[test]
-fn streams_are_told_of_the_gap_once_they_are_set_again() {
+fn persistent_watches_get_a_gap_once_they_are_set_again() {
     let mut rig = Rig::online();
     rig.watch(1, &add_watch("/p", false), 0);
     rig.watch(2, &add_watch("/r", true), 0);
@@ -335,55 +339,55 @@ fn streams_are_told_of_the_gap_once_they_are_set_again() {
     let expected =
         SetWatches { persistent: vec!["/p".into()], persistent_recursive: vec!["/r".into()], ..set(0) };
     assert_eq!(sent, [(SET_WATCHES, Request::SetWatches(expected))]);
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![1, 2], EventKind::Gap, String::new())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![1, 2], EventKind::Gap, String::new())]);
 }
 
 #[test]
-fn watches_that_a_server_was_too_busy_to_set_are_set_on_the_next_connection() {
+fn watches_refused_by_an_overloaded_server_are_set_on_the_next_connection() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/d", true), 0);
     rig.watch(2, &add_watch("/p", false), 0);
     let sent = rig.reattach();
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, THROTTLED);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Suspended, Some(SESSION))]);
     rig.deadline();
     rig.attach();
     assert_eq!(rig.sent(), sent, "all of them, and since the same change");
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![2], EventKind::Gap, String::new())]);
 }
 
 #[test]
-fn a_renewal_that_a_server_was_too_busy_for_leaves_no_silent_watch() {
+fn a_renewal_refused_by_an_overloaded_server_leaves_no_silent_watch() {
     let mut rig = Rig::online();
     rig.watch(1, &add_watch("/p", true), 0);
     rig.ask_as(&get("/p", true), None, Some(2));
     rig.sent();
     rig.reply(2, 1, 0);
-    rig.heard();
+    rig.take_events();
     rig.reply(3, 1, THROTTLED);
-    assert_eq!(rig.heard(), [Heard::State(ConnectionState::Suspended, Some(SESSION))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Suspended, Some(SESSION))]);
 }
 
 #[test]
-fn a_removal_that_a_server_was_too_busy_for_is_asked_for_again() {
+fn a_removal_refused_by_an_overloaded_server_is_sent_again() {
     let mut rig = Rig::online();
     rig.watch(1, &get("/p", true), 0);
     rig.step(Input::Unwatch(WatchId(1)));
     assert_eq!(rig.sent(), [(2, removal("/p", 2))]);
     rig.reply(2, 1, THROTTLED);
     assert_eq!(rig.sent(), [(3, removal("/p", 2))]);
-    // Somebody needs it by then.
+    // Meanwhile a new watch needs the entry.
     rig.ask_as(&get("/p", true), None, Some(2));
     rig.sent();
     rig.reply(3, 1, THROTTLED);
     assert!(rig.sent().is_empty());
     rig.reply(4, 1, 0);
-    // All of a path.
+    // A removal of all entries of a path.
     rig.watch(3, &add_watch("/p", false), 0);
     rig.step(Input::Unwatch(WatchId(2)));
     rig.step(Input::Unwatch(WatchId(3)));
@@ -395,7 +399,7 @@ fn a_removal_that_a_server_was_too_busy_for_is_asked_for_again() {
 }
 
 #[test]
-fn a_gap_is_told_when_the_watch_is_set_again_and_not_before() {
+fn a_gap_is_reported_only_once_the_watch_is_set_again() {
     let mut rig = Rig::online();
     rig.watch(1, &add_watch("/p", false), 0);
     // The connection is lost before the answer; meanwhile the watch goes, and another comes.
@@ -407,13 +411,13 @@ fn a_gap_is_told_when_the_watch_is_set_again_and_not_before() {
     assert!(rig.sent().is_empty());
     rig.watch(2, &add_watch("/q", false), 0);
     rig.reattach();
-    rig.heard();
+    rig.take_events();
     rig.reply(SET_WATCHES, 80, 0);
-    assert_eq!(rig.heard(), [Heard::Event(vec![2], EventKind::Gap, String::new())]);
+    assert_eq!(rig.take_events(), [RigEvent::Event(vec![2], EventKind::Gap, String::new())]);
 }
 
 #[test]
-fn many_watches_are_set_in_parts_that_a_server_takes() {
+fn many_watches_are_set_in_chunks_below_the_servers_limit() {
     let mut rig = Rig::online();
     let long = "x".repeat(1000);
     let paths: Vec<String> = (0..1000).map(|n| format!("/{n:04}{long}")).collect();
@@ -429,15 +433,15 @@ fn many_watches_are_set_in_parts_that_a_server_takes() {
         again.extend(part.data.iter().map(|path| path.to_string()));
     }
     assert_eq!((again, sent.len()), (paths, 8));
-    rig.heard();
+    rig.take_events();
     for _ in &sent {
         rig.reply(SET_WATCHES, 1, 0);
     }
-    assert!(rig.heard().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
-fn parts_without_an_answer_are_set_again_since_the_change_that_they_had_heard_of() {
+fn unanswered_chunks_are_set_again_as_of_the_same_zxid() {
     let mut rig = Rig::online_with(Config { packet_max: 200, ..config() });
     let paths = ["a", "b", "c"].map(|name| format!("/{}", name.repeat(100)));
     for (path, watch) in paths.iter().zip(1..) {
@@ -460,9 +464,9 @@ fn parts_without_an_answer_are_set_again_since_the_change_that_they_had_heard_of
     rig.lose();
     rig.deadline();
     let (_, seen, _) = rig.connect();
-    assert_eq!(seen, 82, "time does not run backwards");
+    assert_eq!(seen, 82, "the client does not connect to an older state");
     rig.grant(SESSION, TIMEOUT, false);
-    assert_eq!(since(rig.sent()), [77; 3], "the third has not heard of what came after that");
+    assert_eq!(since(rig.sent()), [77; 3], "the third chunk has missed the later changes");
     for zxid in 90..93 {
         rig.reply(SET_WATCHES, zxid, 0);
     }
@@ -477,7 +481,7 @@ fn size((xid, request): &(i32, Request<'_>)) -> usize {
 }
 
 #[test]
-fn many_watches_are_set_in_parts_that_this_client_may_send() {
+fn many_watches_are_set_in_chunks_below_the_clients_limit() {
     let limit = 1000;
     let mut rig = Rig::online_with(Config { packet_max: limit, ..config() });
     let paths: Vec<String> = (0..100).map(|n| format!("/{n:0>190}")).collect();
@@ -495,18 +499,18 @@ fn many_watches_are_set_in_parts_that_this_client_may_send() {
 }
 
 #[test]
-fn a_watch_that_could_not_be_set_again_is_refused_at_once() {
+fn a_watch_too_large_for_set_watches_is_refused_at_once() {
     for length in 40..=100 {
         for offline in [false, true] {
             let mut rig = Rig::online_with(Config { packet_max: 100, ..config() });
             if offline {
                 rig.lose();
-                rig.heard();
+                rig.take_events();
             }
             let id = rig.ask_as(&get(&format!("/{}", "x".repeat(length - 1)), true), None, Some(1));
             let too_large = length + 40 > 100;
-            let refused = Heard::Failed(id, Failure::TooLarge { size: length + 40, limit: 100 });
-            assert_eq!(rig.heard(), if too_large { vec![refused] } else { vec![] }, "{length}");
+            let refused = RigEvent::Failed(id, Failure::TooLarge { size: length + 40, limit: 100 });
+            assert_eq!(rig.take_events(), if too_large { vec![refused] } else { vec![] }, "{length}");
             if too_large {
                 continue;
             }
@@ -528,13 +532,13 @@ fn registrations_under_way_are_not_set_again() {
     let id = rig.ask_as(&get("/p", true), None, Some(1));
     let sent = rig.reattach();
     assert!(sent.is_empty());
-    assert_eq!(rig.heard()[0], Heard::Failed(id, Failure::ConnectionLoss));
+    assert_eq!(rig.take_events()[0], RigEvent::Failed(id, Failure::ConnectionLoss));
     rig.event(NodeDataChanged, "/p");
-    assert!(rig.heard().is_empty());
+    assert!(rig.take_events().is_empty());
 }
 
 #[test]
-fn one_registered_while_offline_is_sent_once() {
+fn a_registration_made_while_offline_is_sent_once() {
     let mut rig = Rig::online();
     rig.lose();
     rig.ask_as(&get("/p", true), None, Some(1));
@@ -551,11 +555,11 @@ fn watches_outlive_a_session_unless_they_are_bound_to_it() {
     rig.watch(1, &get("/free", true), 0);
     rig.ask_as(&get("/bound", true), Some(SESSION), Some(2));
     rig.reply(2, 5, 0);
-    rig.heard();
+    rig.take_events();
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
-    let heard = rig.heard();
-    assert_eq!(heard.last(), Some(&Heard::WatchesEnded(vec![2])));
+    let heard = rig.take_events();
+    assert_eq!(heard.last(), Some(&RigEvent::WatchesEnded(vec![2])));
     rig.connect();
     rig.sent();
     rig.grant(ostler_proto::id::SessionId(5), TIMEOUT, false);
@@ -569,17 +573,17 @@ fn all_watches_end_with_the_client() {
     rig.watch(1, &get("/free", true), 0);
     rig.wait(TIMEOUT);
     rig.step(Input::Deadline);
-    let heard = rig.heard();
-    assert!(heard.contains(&Heard::WatchesEnded(vec![1])));
-    assert!(heard.contains(&Heard::State(ConnectionState::Closed, Some(SESSION))));
+    let heard = rig.take_events();
+    assert!(heard.contains(&RigEvent::WatchesEnded(vec![1])));
+    assert!(heard.contains(&RigEvent::State(ConnectionState::Closed, Some(SESSION))));
 }
 
 #[test]
-fn unknown_events_are_passed_over() {
+fn unknown_events_are_ignored() {
     let mut rig = Rig::online();
     let mut frame = Vec::new();
     ostler_proto::event::write_frame(&mut frame, None, EventType::NodeCreated, "/a");
     frame[4 + 16 + 3] = 9;
     rig.frame(&frame[4..]);
-    assert!(rig.heard().is_empty() && rig.wanted.is_some());
+    assert!(rig.take_events().is_empty() && rig.wanted.is_some());
 }

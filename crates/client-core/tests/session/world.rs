@@ -1,4 +1,4 @@
-//! A session and a whole member, with a network and a clock that the test moves.
+//! A session and a simulated server, with a simulated network and clock.
 
 use ostler_client_core::{
     AttemptId, Config, ConnectionState, Effect, Effects, EventKind, Failure, Input, Mono, RequestId, Session,
@@ -25,7 +25,7 @@ use std::{
 };
 
 pub(crate) const TIMEOUT_MS: u64 = 6000;
-/// The connection of whoever changes things from outside.
+/// The connection of another client, which changes znodes.
 const OTHER: ConnId = ConnId(1 << 40);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +47,13 @@ pub(crate) struct World {
     chance: SplitMix64,
     /// Longest time on the way, ms.
     pub(crate) delay_max: u64,
-    /// Nothing gets through, and nobody is told.
+    /// Messages are lost without notice to either side.
     pub(crate) partitioned: bool,
     dialing: Option<(u64, AttemptId)>,
     link: Option<Link>,
     /// Messages that have arrived, in both directions.
     pub(crate) delivered: usize,
-    /// Events among them, wanted or not.
+    /// Watch events among them.
     pub(crate) notified: usize,
     /// Lose the connection after this number of them.
     pub(crate) cut_after: Option<usize>,
@@ -119,7 +119,7 @@ impl World {
         self.serve(server_core::Input::Connect { conn: OTHER, request, chance: OTHER.0 });
     }
 
-    /// A request of somebody else, done at once.
+    /// Runs a request of the other client at once.
     pub(crate) fn other(&mut self, request: &Request<'_>) {
         let mut frame = Vec::new();
         request.write_frame(Xid(1), &mut frame);
@@ -148,7 +148,7 @@ impl World {
     pub(crate) fn run(&mut self, until: u64) {
         while let Some(next) = self.next_moment().filter(|next| *next <= until) {
             self.now = self.now.max(next);
-            self.happen();
+            self.process_next();
         }
         self.now = self.now.max(until);
     }
@@ -163,7 +163,7 @@ impl World {
         [deadline, server, dialing, to_server, to_client].into_iter().flatten().min()
     }
 
-    fn happen(&mut self) {
+    fn process_next(&mut self) {
         let now = self.now;
         if let Some((_, attempt)) = self.dialing.take_if(|(at, _)| *at <= now) {
             self.dialled(attempt);
@@ -216,7 +216,7 @@ impl World {
 
     fn dialled(&mut self, attempt: AttemptId) {
         if self.partitioned {
-            // It stays unanswered; the client gives it up by itself.
+            // The attempt is not answered. The client gives it up after its timeout.
             return;
         }
         let conn = ConnId(attempt.0);

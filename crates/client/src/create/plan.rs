@@ -4,9 +4,10 @@ use super::{CreateMode, Created};
 use crate::{
     client::Client,
     error::Result,
-    operation::{Call, Operation, Topic, Trouble, finish},
+    operation::{Call, Operation, OperationContext, ReplyError, finish},
+    outcome::Reply,
     retry::Tries,
-    shared::{Create2, Reply},
+    shared::Create2,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;
@@ -24,7 +25,7 @@ use ostler_proto::{
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) client: Client,
-    pub(crate) topic: Topic,
+    pub(crate) context: OperationContext,
     pub(super) data: Option<Bytes>,
     pub(crate) mode: CreateMode,
     pub(super) acl: Vec<Acl>,
@@ -34,22 +35,22 @@ pub(crate) struct Plan {
     pub(super) or_set_data: bool,
 }
 
-/// A create that was handed over.
-pub(crate) struct Asked {
+/// A create request under way.
+pub(crate) struct SentCreate {
     call: Call,
-    /// As a plain create, which every server knows.
-    plainly: bool,
+    /// Sent as `create`, which every server knows, instead of `create2`.
+    without_create2: bool,
 }
 
-/// A body of path and Stat.
-pub(super) fn created(reply: Reply, chroot: &Chroot) -> std::result::Result<Created, Trouble> {
+/// Reads a reply's body: path and Stat.
+pub(super) fn created(reply: Reply, chroot: &Chroot) -> std::result::Result<Created, ReplyError> {
     let body = reply.ok()?.body;
     let mut r = Reader::new(&body);
     let path = r.stored_string()?.ok_or(JuteError::Null)?;
     Ok(Created { path: chroot.relative(&path).to_owned(), stat: Stat::read(&mut r)? })
 }
 
-/// How often missing parents are made: containers can go again before the child is there.
+/// How often missing parents are created. A container may be deleted again before its child is created.
 const PARENT_TRIES: u32 = 16;
 
 impl Plan {
@@ -60,24 +61,24 @@ impl Plan {
     }
 
     fn boxed(self) -> Operation<Created> {
-        let first = self.ask(&self.topic.path);
+        let first = self.ask(&self.context.path);
         Operation::new(async move { self.run(first).await })
     }
 
-    /// Creates, with the parents if that was asked for. Connection trouble is tried again if that does no harm.
-    pub(super) async fn run(&self, first: Asked) -> Result<Created> {
+    /// Creates the znode, and its parents if wanted. Tries again after connection trouble if a second try does no harm.
+    pub(super) async fn run(&self, first: SentCreate) -> Result<Created> {
         let mut tries = Tries::new(self.client.retry);
-        let mut asked = first;
+        let mut sent = first;
         loop {
-            let error = match self.with_parents(&self.topic.path, asked).await {
+            let error = match self.with_parents(&self.context.path, sent).await {
                 Ok(created) => return Ok(created),
                 Err(error) => error,
             };
             if error.is_node_exists() {
-                match self.on_exists(tries.unknown).await.map_err(|error| tries.ended(error))? {
+                match self.on_exists(tries.may_be_done).await.map_err(|error| tries.ended(error))? {
                     Some(created) => return Ok(created),
                     None if self.or_set_data => {
-                        asked = self.ask(&self.topic.path);
+                        sent = self.ask(&self.context.path);
                         continue;
                     }
                     None => return Err(tries.ended(error)),
@@ -87,13 +88,14 @@ impl Plan {
                 return Err(error);
             }
             tries.wait(error).await?;
-            asked = self.ask(&self.topic.path);
+            sent = self.ask(&self.context.path);
         }
     }
 
-    /// It is there: by somebody else, or by an earlier try of our own. `None` if it is not ours, or gone.
+    /// The znode exists: an earlier try or another client has created it. Returns it if it counts as created by this
+    /// operation; `None` if it is another client's, or deleted meanwhile. `tried`: an earlier try may have been done.
     async fn on_exists(&self, tried: bool) -> Result<Option<Created>> {
-        let path = self.topic.path.to_string();
+        let path = self.context.path.to_string();
         let data = self.data.clone().unwrap_or_default();
         if self.or_set_data {
             return match self.client.set_data(&path, &data).idempotent().await {
@@ -113,61 +115,62 @@ impl Plan {
         }
     }
 
-    /// Whether a znode can be the one that this made: an ephemeral one must belong to the present session.
+    /// Whether this plan can have created the znode: an ephemeral one must belong to the present session.
     pub(crate) fn is_ours(&self, stat: &Stat) -> bool {
         !self.mode.is_ephemeral()
             || self.client.session_id().is_some_and(|session| session.0 == stat.ephemeral_owner)
     }
 
     /// One try at `path`, with the parents if they are missing and wanted.
-    pub(crate) async fn with_parents(&self, path: &str, first: Asked) -> Result<Created> {
-        let (mut asked, mut tries) = (first, 0);
+    pub(crate) async fn with_parents(&self, path: &str, first: SentCreate) -> Result<Created> {
+        let (mut sent, mut tries) = (first, 0);
         loop {
-            let missing = match self.once(path, asked).await {
+            let missing = match self.once(path, sent).await {
                 Err(error) if error.is_no_node() && tries < PARENT_TRIES => error,
                 result => return result,
             };
             let Some(mode) = self.parents else { return Err(missing) };
             tries += 1;
-            match self.make_parents(path, mode).await {
-                // One of them has gone while the next one below it was to be made.
+            match self.create_parents(path, mode).await {
+                // A parent was deleted before the next one below it was created: the next round tries again.
                 Err(error) if error.is_no_node() => {}
                 made => made?,
             }
-            asked = self.ask(path);
+            sent = self.ask(path);
         }
     }
 
-    async fn make_parents(&self, path: &str, mode: CreateMode) -> Result<()> {
+    async fn create_parents(&self, path: &str, mode: CreateMode) -> Result<()> {
         let chroot = &self.client.chroot;
         let absolute = self.mode.absolute(path, chroot);
         let unrooted = self.client.unrooted();
         let mut above: Vec<&str> = path::ancestors(&absolute).filter(|path| *path != "/").collect();
         above.reverse();
         for parent in above {
-            // Errors name it as the caller does, as far as the caller has a name for it.
+            // Errors name the parent by its path below the caller's root, if it is below that root.
             let client = if chroot.contains(parent) { &self.client } else { &unrooted };
-            make_parent(client, client.chroot.relative(parent), mode, &self.parents_acl).await?;
+            create_parent(client, client.chroot.relative(parent), mode, &self.parents_acl).await?;
         }
         Ok(())
     }
 
-    /// Hands over a create at `path`, in a way that the server knows as far as that has been seen.
-    pub(crate) fn ask(&self, path: &str) -> Asked {
-        let plainly = self.mode.op() == Op::Create2 && self.client.shared().create2() == Create2::Unknown;
-        Asked { call: self.submit(plainly.then_some(Op::Create), path), plainly }
+    /// Sends a create at `path`: as `create2`, if the servers are not known to lack it.
+    pub(crate) fn ask(&self, path: &str) -> SentCreate {
+        let without_create2 =
+            self.mode.op() == Op::Create2 && self.client.shared().create2() == Create2::Unknown;
+        SentCreate { call: self.submit(without_create2.then_some(Op::Create), path), without_create2 }
     }
 
-    async fn once(&self, path: &str, asked: Asked) -> Result<Created> {
-        if asked.plainly {
-            return self.by_create(path, asked.call).await;
+    async fn once(&self, path: &str, sent: SentCreate) -> Result<Created> {
+        if sent.without_create2 {
+            return self.by_create(path, sent.call).await;
         }
-        let topic = Topic { path: path.into(), ..self.topic.clone() };
-        let made = finish(asked.call, &topic, |reply| created(reply, &self.client.chroot)).await;
+        let context = OperationContext { path: path.into(), ..self.context.clone() };
+        let made = finish(sent.call, &context, |reply| created(reply, &self.client.chroot)).await;
         self.or_by_create(made, path).await
     }
 
-    /// The same another way, if the server knows no create2.
+    /// The result of a `create2`. If the server does not know it, tries again with `create`.
     pub(super) async fn or_by_create(&self, made: Result<Created>, path: &str) -> Result<Created> {
         let shared = self.client.shared();
         match made {
@@ -187,8 +190,8 @@ impl Plan {
 
     /// For servers that know no create2: create, then exists for the Stat.
     async fn by_create(&self, path: &str, call: Call) -> Result<Created> {
-        let topic = Topic { path: path.into(), ..self.topic.clone() };
-        let made = finish(call, &topic, |reply| {
+        let context = OperationContext { path: path.into(), ..self.context.clone() };
+        let made = finish(call, &context, |reply| {
             let body = reply.ok()?.body;
             let path = Reader::new(&body).stored_string()?.ok_or(JuteError::Null)?;
             Ok(self.client.chroot.relative(&path).to_owned())
@@ -196,8 +199,8 @@ impl Plan {
         let path = made.await?;
         match self.client.exists(&path).await? {
             Some(stat) => Ok(Created { path, stat }),
-            // Deleted by somebody at once.
-            None => Err(topic.about().code(ErrorCode::NoNode.code())),
+            // Another client has deleted it meanwhile.
+            None => Err(context.error_context().code(ErrorCode::NoNode.code())),
         }
     }
 
@@ -206,17 +209,17 @@ impl Plan {
         self.client.call(&Request::Create(self.mode.request(op, absolute, self.data.as_deref(), &self.acl)))
     }
 
-    /// Deletes what this made, until it is gone: in whichever session, because nobody else has its name.
+    /// Deletes the created znode in the background, in this session or a later one. No other znode has its name.
     pub(crate) fn undo(&self, made: Created) {
         self.client.unbound().delete(&made.path).in_background();
     }
 }
 
-/// Makes one znode above, unless it is there.
-async fn make_parent(client: &Client, path: &str, mode: CreateMode, acl: &[Acl]) -> Result<()> {
+/// Creates one parent, if it does not exist.
+async fn create_parent(client: &Client, path: &str, mode: CreateMode, acl: &[Acl]) -> Result<()> {
     let plan = |mode| Plan {
         client: client.clone(),
-        topic: client.topic("create", path),
+        context: client.context("create", path),
         data: Some(Bytes::new()),
         mode,
         acl: acl.to_vec(),
@@ -233,7 +236,7 @@ async fn make_parent(client: &Client, path: &str, mode: CreateMode, acl: &[Acl])
     };
     match made {
         Err(error) if error.is_node_exists() => Ok(()),
-        // Whoever may not create it can still be allowed to create below it.
+        // A client without the right to create the parent may still create below it, if it exists.
         Err(error) if error.code() == Some(ErrorCode::NoAuth) => match client.exists(path).await? {
             Some(_) => Ok(()),
             None => Err(error),

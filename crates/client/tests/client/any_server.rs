@@ -1,5 +1,5 @@
-//! What must work alike on every server: on one in this process, or on the one at `OSTLER_CLIENT_SERVER`
-//! (interop/clients/ostler_client.py sets it for Java's).
+//! Tests that must pass on every server: on one in this process, or on the one at `OSTLER_CLIENT_SERVER`
+//! (interop/clients/ostler_client.py sets it for Java's server).
 
 use crate::server::TestServer;
 use ostler_client::{
@@ -32,13 +32,13 @@ async fn every_operation_on_any_server() {
     client.close().await;
 }
 
-/// `OSTLER_CLIENT_SASL` has the name and the password that the server at `OSTLER_CLIENT_SERVER` knows.
+/// `OSTLER_CLIENT_SASL` has the name and the password of a user of the server at `OSTLER_CLIENT_SERVER`.
 #[tokio::test]
-async fn sasl_where_the_server_knows_it() {
+async fn sasl_works_at_a_server_with_sasl_and_fails_at_others() {
     let (Ok(servers), Ok(known)) =
         (std::env::var("OSTLER_CLIENT_SERVER"), std::env::var("OSTLER_CLIENT_SASL"))
     else {
-        return a_server_without_sasl_is_refused().await;
+        return connect_fails_at_a_server_without_sasl().await;
     };
     let (user, password) = known.split_once(':').unwrap();
     let client = Client::builder(&servers).sasl_digest_md5(user, password).connect().await.unwrap();
@@ -55,7 +55,7 @@ async fn sasl_where_the_server_knows_it() {
     assert!(matches!(wrong, Err(Error::AuthFailed)), "{wrong:?}");
 }
 
-async fn a_server_without_sasl_is_refused() {
+async fn connect_fails_at_a_server_without_sasl() {
     let server = TestServer::start();
     let refused = server.builder("").sasl_digest_md5("bob", "secret").connect().await;
     assert!(matches!(refused, Err(Error::AuthFailed)), "{refused:?}");
@@ -71,7 +71,7 @@ async fn reads_and_writes(client: &Client) {
     assert_eq!(client.get_all_children_number("/a").await.unwrap(), 2);
     assert_eq!(client.get_children_and_stat("/a").await.unwrap().0, ["b"]);
     client.sync("/a").await.unwrap();
-    // Pipelined: each sees what was asked for before it.
+    // Pipelined: each request sees the effects of those before it.
     let sets: Vec<_> = (0..500).map(|n| client.set_data("/a", &format!("{n}")).send()).collect();
     let read = client.get_data("/a").send();
     for (n, set) in sets.into_iter().enumerate() {
@@ -189,10 +189,10 @@ async fn a_stream_and_a_one_shot_watch_on_one_path(client: &Client) {
     }
     use EventKind::{NodeCreated, NodeDataChanged};
     assert_eq!(kinds, [NodeDataChanged, NodeDataChanged, NodeDataChanged, NodeCreated]);
-    // On servers before 3.9 the end of one ends the other.
+    // On servers before 3.9 the removal of one watch removes the other.
     for _ in 0..2 {
-        let (_, unheard) = client.get_data("/both").watch().await.unwrap();
-        drop(unheard);
+        let (_, dropped) = client.get_data("/both").watch().await.unwrap();
+        drop(dropped);
         client.sync("/").await.unwrap();
         client.set_data("/both", b"y").await.unwrap();
         let next = timeout(Duration::from_secs(10), stream.next()).await.unwrap().unwrap();
@@ -223,7 +223,7 @@ async fn streams(client: &Client) {
     ];
     assert_eq!(seen, expected.map(|(kind, path)| (kind, path.to_owned())));
     drop(tree);
-    // Servers before 3.9 need a second request, which goes out when the first is refused.
+    // Servers before 3.9 refuse the first removeWatches; then the client sends a second one.
     client.sync("/").await.unwrap();
     assert!(!client.check_watches("/t", WatcherType::Any).await.unwrap());
 }

@@ -1,4 +1,4 @@
-//! Connections that the client does not make itself.
+//! Clients with a connector of the application ([`ostler_client::ClientBuilder::connector`]).
 
 use crate::server::TestServer;
 use ostler_client::{Client, Error};
@@ -12,8 +12,8 @@ use tokio::{
     net::TcpStream,
 };
 
-/// One end of a pipe within this process, whose other end is passed on to a server.
-fn piped(server: std::net::SocketAddr) -> DuplexStream {
+/// One end of a pipe in this process. The bytes at its other end are passed on to a server.
+fn pipe_to(server: std::net::SocketAddr) -> DuplexStream {
     let (near, mut far) = duplex(4 << 10);
     tokio::spawn(async move {
         let mut tcp = TcpStream::connect(server).await.unwrap();
@@ -23,7 +23,7 @@ fn piped(server: std::net::SocketAddr) -> DuplexStream {
 }
 
 #[tokio::test]
-async fn a_session_over_what_the_caller_connects() {
+async fn a_session_runs_over_a_custom_connector() {
     let server = TestServer::start();
     let address = server.address;
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -35,8 +35,8 @@ async fn a_session_over_what_the_caller_connects() {
             names.len()
         };
         async move {
-            // The first attempt fails, and another comes.
-            if tries == 1 { Err(io::Error::other("not yet")) } else { Ok(piped(address)) }
+            // The first attempt fails, and the client makes another one.
+            if tries == 1 { Err(io::Error::other("not yet")) } else { Ok(pipe_to(address)) }
         }
     };
     let client = Client::builder("zoo.example:2182/app").connector(connect).connect().await.unwrap();
@@ -48,19 +48,19 @@ async fn a_session_over_what_the_caller_connects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_never_connected_is_told_why() {
-    let connect = |_, _| async { Err::<DuplexStream, _>(io::Error::other("the proxy says no")) };
+async fn connect_without_success_returns_the_last_error() {
+    let connect = |_, _| async { Err::<DuplexStream, _>(io::Error::other("refused by the proxy")) };
     let builder = Client::builder("zoo.example:2181").connector(connect);
     let error = builder.connection_timeout(Duration::from_secs(5)).connect().await.unwrap_err();
     assert!(
-        matches!(&error, Error::Unreachable { trouble, .. } if trouble.contains("the proxy says no")),
+        matches!(&error, Error::Unreachable { last_error, .. } if last_error.contains("refused by the proxy")),
         "{error}"
     );
 }
 
 /// An attempt that takes too long is given up, and another server is tried.
 #[tokio::test(start_paused = true)]
-async fn a_connector_that_never_ends_is_given_up() {
+async fn an_attempt_of_a_connector_that_never_ends_is_given_up() {
     let attempts = Arc::new(Mutex::new(0));
     let counted = attempts.clone();
     let connect = move |_, _| {

@@ -1,4 +1,4 @@
-//! TLS, with a server of the test's own in front of the real one.
+//! TLS between the client and a proxy in front of the server.
 
 use crate::server::TestServer;
 use ostler_client::{
@@ -33,13 +33,13 @@ fn trusting(certificate: &CertificateDer<'static>) -> ClientConfig {
     ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
 }
 
-/// Takes TLS, and passes what is inside on to `server`.
-async fn wrapped(server: SocketAddr, Certificate { certificate, key }: Certificate) -> u16 {
+/// Accepts TLS connections, and passes the decrypted bytes on to `server`. Returns the proxy's port.
+async fn tls_proxy(server: SocketAddr, Certificate { certificate, key }: Certificate) -> u16 {
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
-    wrapped_with(server, config.unwrap()).await
+    tls_proxy_with(server, config.unwrap()).await
 }
 
-async fn wrapped_with(server: SocketAddr, config: ServerConfig) -> u16 {
+async fn tls_proxy_with(server: SocketAddr, config: ServerConfig) -> u16 {
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -58,11 +58,11 @@ async fn wrapped_with(server: SocketAddr, config: ServerConfig) -> u16 {
 }
 
 #[tokio::test]
-async fn a_session_over_tls() {
+async fn a_session_runs_over_tls() {
     let server = TestServer::start();
     let own = certificate();
     let trusted = trusting(&own.certificate);
-    let port = wrapped(server.address, own).await;
+    let port = tls_proxy(server.address, own).await;
     let client = Client::builder(&format!("localhost:{port}")).tls(trusted).connect().await.unwrap();
     let large = vec![5; 500_000];
     client.create("/large", &large).await.unwrap();
@@ -74,13 +74,13 @@ async fn a_session_over_tls() {
     client.close().await;
 }
 
-/// TLS lies over whatever the caller connects, for the name that the connect string has.
+/// TLS runs over the connector's stream, with the server name of the connect string.
 #[tokio::test]
-async fn a_session_over_tls_over_what_the_caller_connects() {
+async fn a_session_runs_over_tls_over_a_custom_connector() {
     let server = TestServer::start();
     let own = certificate();
     let trusted = trusting(&own.certificate);
-    let port = wrapped(server.address, own).await;
+    let port = tls_proxy(server.address, own).await;
     let connect = move |_, _| TcpStream::connect(("127.0.0.1", port));
     let builder = Client::builder("localhost:1").tls(trusted).connector(connect);
     let client = builder.connect().await.unwrap();
@@ -88,9 +88,9 @@ async fn a_session_over_tls_over_what_the_caller_connects() {
     client.close().await;
 }
 
-/// A server that wants to know who the client is, and certificates in PEM.
+/// The server asks for a client certificate. Certificates are in PEM.
 #[tokio::test]
-async fn both_sides_show_certificates() {
+async fn mutual_tls_accepts_a_known_client_certificate_and_refuses_others() {
     let server = TestServer::start();
     let own = rcgen::generate_simple_self_signed(vec!["client".to_owned()]).unwrap();
     let theirs = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -102,7 +102,7 @@ async fn both_sides_show_certificates() {
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![theirs.cert.der().clone()], key)
         .unwrap();
-    let port = wrapped_with(server.address, config).await;
+    let port = tls_proxy_with(server.address, config).await;
     let (authority, chain, key) = (theirs.cert.pem(), own.cert.pem(), own.signing_key.serialize_pem());
     let builder = || Client::builder(&format!("localhost:{port}")).connection_timeout(Duration::from_secs(2));
     let known = builder().tls_pem(authority.as_bytes(), Some((chain.as_bytes(), key.as_bytes()))).unwrap();
@@ -119,9 +119,9 @@ async fn both_sides_show_certificates() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_somebody_else_is_refused_and_named() {
+async fn an_untrusted_server_certificate_is_refused_and_the_error_names_the_server() {
     let server = TestServer::start();
-    let port = wrapped(server.address, certificate()).await;
+    let port = tls_proxy(server.address, certificate()).await;
     let trusted = trusting(&certificate().certificate);
     let builder = Client::builder(&format!("localhost:{port}")).tls(trusted);
     let refused = builder.connection_timeout(Duration::from_millis(500)).connect().await.unwrap_err();

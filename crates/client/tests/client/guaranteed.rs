@@ -1,4 +1,4 @@
-//! Deletes that go on in the background: what was said of them goes with them.
+//! Deletes that go on in the background, with the options of the caller.
 
 use crate::{stage::Stage, traces::Traces};
 use ostler_client::{ClientBuilder, ConnectionState, Error};
@@ -11,7 +11,7 @@ fn assert_quiet(traces: &Traces) {
 }
 
 #[tokio::test]
-async fn a_guaranteed_delete_of_one_version_spares_what_was_changed_meanwhile() {
+async fn a_guaranteed_delete_of_one_version_spares_a_znode_that_was_changed_meanwhile() {
     let traces = Traces::begin();
     let stage = Stage::set().await;
     stage.lose_at(1);
@@ -21,12 +21,12 @@ async fn a_guaranteed_delete_of_one_version_spares_what_was_changed_meanwhile() 
     stage.reopen();
     stage.until_answered(1).await;
     assert!(stage.is_there().await);
-    // For all that this client knows it has deleted it, and somebody has made another.
+    // The client cannot know whether its first try was done and the znode is a new one, so it logs no warning.
     assert_quiet(&traces);
 }
 
 #[tokio::test]
-async fn a_guaranteed_delete_that_was_done_unheard_spares_what_took_its_place() {
+async fn a_guaranteed_delete_whose_reply_was_lost_spares_the_znode_created_after_it() {
     let traces = Traces::begin();
     let stage = Stage::set().await;
     stage.lose_at(2);
@@ -40,7 +40,7 @@ async fn a_guaranteed_delete_that_was_done_unheard_spares_what_took_its_place() 
 }
 
 #[tokio::test]
-async fn a_guaranteed_delete_that_nobody_has_tried_says_that_its_version_is_another() {
+async fn a_guaranteed_delete_that_was_never_sent_logs_the_bad_version() {
     let traces = Traces::begin();
     let stage = Stage::with(|builder| builder.connection_timeout(Duration::from_millis(300))).await;
     stage.lose().await;
@@ -54,7 +54,7 @@ async fn a_guaranteed_delete_that_nobody_has_tried_says_that_its_version_is_anot
 }
 
 #[tokio::test]
-async fn a_guaranteed_delete_takes_children_that_came_meanwhile() {
+async fn a_guaranteed_delete_also_deletes_children_created_meanwhile() {
     let traces = Traces::begin();
     let stage = Stage::set().await;
     stage.lose_at(1);
@@ -103,11 +103,11 @@ async fn a_guaranteed_delete_ends_with_a_client_that_ends_with_its_session() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), given_up).await.expect("it is tried without end");
+    tokio::time::timeout(Duration::from_secs(5), given_up).await.expect("the delete is tried without end");
 }
 
 #[tokio::test]
-async fn a_delete_in_the_background_minds_its_version_and_takes_children() {
+async fn a_background_delete_keeps_its_version_and_deletes_children() {
     let stage = Stage::set().await;
     stage.client.delete("/p/x").version(7).in_background();
     stage.until_answered(1).await;

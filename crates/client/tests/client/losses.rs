@@ -1,4 +1,4 @@
-//! Writes that say what a lost connection may do to them, with the connection lost at every message.
+//! Protected, idempotent, guaranteed and plain writes, with the connection lost at each message in turn.
 
 use crate::{proxy::Proxy, server::TestServer};
 use futures_util::FutureExt;
@@ -34,10 +34,10 @@ where
         client.close().await;
         direct.delete("/p").deleting_children_if_needed().await.unwrap();
         if !cut {
-            assert!(message > 2, "request and reply at least");
+            assert!(message > 2, "the work has at least a request and a reply");
             return;
         }
-        assert!(message < 50, "it never ends");
+        assert!(message < 50, "the work has too many messages");
     }
 }
 
@@ -70,12 +70,12 @@ async fn a_protected_create_that_is_given_up_or_dropped_leaves_nothing() {
         }
     })
     .await;
-    // Dropped before the reply, and after it came but before anybody took it.
+    // The future is dropped before the reply, or after the reply came and before the caller polled it.
     for answered in [false, true] {
         let drop_it = |client: Client| async move {
             let mut create = client.create("/p/n-", b"x").sequential().protected().send();
             assert!((&mut create).now_or_never().is_none());
-            // The first messages of this client: its answer has come, or never will.
+            // Wait until the create has a reply or has failed.
             while answered && done(&client) == 0 {
                 tokio::task::yield_now().await;
             }
@@ -87,7 +87,7 @@ async fn a_protected_create_that_is_given_up_or_dropped_leaves_nothing() {
     }
 }
 
-/// How many creates have ended in some way.
+/// The number of creates that have a reply or have failed.
 fn done(client: &Client) -> u64 {
     let operations = client.metrics().operations;
     operations.get("create2").map_or(0, |of| of.replies + of.failures)
@@ -134,7 +134,7 @@ async fn a_guaranteed_delete_is_done_in_the_end() {
 }
 
 #[tokio::test]
-async fn plain_writes_say_that_they_may_be_done() {
+async fn plain_writes_return_connection_loss() {
     let server = TestServer::start();
     let proxy = Proxy::to(server.address).await;
     let client = through(&proxy).await;
@@ -144,12 +144,12 @@ async fn plain_writes_say_that_they_may_be_done() {
         assert!(matches!(error, Error::ConnectionLoss { .. }) && error.is_outcome_unknown(), "{error}");
         proxy.cut_at(i64::MIN / 2);
         let there = client.exists(&format!("/plain{lost}")).await.unwrap().is_some();
-        assert_eq!(there, lost == 2, "the request was lost, or its reply");
+        assert_eq!(there, lost == 2, "message 1 is the request, message 2 its reply");
     }
 }
 
 #[tokio::test]
-async fn parents_are_made_wherever_the_connection_is_lost() {
+async fn parents_are_created_wherever_the_connection_is_lost() {
     let create = |client: Client| async move {
         client.create("/p/q/r/s", b"x").creating_container_parents().idempotent().await
     };
@@ -161,7 +161,7 @@ async fn parents_are_made_wherever_the_connection_is_lost() {
 }
 
 #[tokio::test]
-async fn operations_are_futures_and_need_no_await_to_begin() {
+async fn operations_begin_before_their_first_await() {
     let server = TestServer::start();
     let proxy = Proxy::to(server.address).await;
     let client = through(&proxy).await;

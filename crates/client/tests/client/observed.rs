@@ -1,11 +1,11 @@
-//! What of a client can be seen from outside: a span and a count for each operation.
+//! Each operation has a tracing span and is counted in the metrics.
 
 use crate::{server::TestServer, traces::Traces};
 use ostler_client::{Acl, AddWatchMode, Client, Perms, Result, WatcherType};
 use ostler_proto::op::Op;
 use std::{future::IntoFuture, time::Duration};
 
-/// What no application asks for: it is the session's own, a part of others, or for servers only.
+/// Operations that applications cannot send: they are the session's own, parts of others, or for servers only.
 const INTERNAL: [Op; 7] =
     [Op::Ping, Op::Check, Op::DeleteContainer, Op::SetWatches, Op::SetWatches2, Op::Sasl, Op::CreateSession];
 
@@ -22,7 +22,7 @@ impl Watcher {
         operations.iter().find(|(of, _)| of.eq_ignore_ascii_case(&name)).map_or(0, |(_, of)| of.replies)
     }
 
-    /// The operation, just made, has one span of this name, and its request one count.
+    /// Runs `operation`. It must have exactly one span, `span`, and count as one reply to `counted`.
     async fn sees<T>(
         &mut self,
         span: &str,
@@ -76,7 +76,7 @@ async fn each_operation_has_a_span_and_is_counted() {
     w.sees("delete", Op::Delete, client.delete("/m")).await.unwrap();
     w.sees("delete", Op::Delete, client.delete("/c").guaranteed()).await.unwrap();
     w.sees("addAuth", Op::Auth, client.add_auth("digest", "user:password")).await.unwrap();
-    // A server that is alone refuses it; that is counted as well.
+    // A standalone server refuses it. The error reply is counted as well.
     w.sees("reconfig", Op::Reconfig, client.reconfig().leaving("2")).await.unwrap_err();
     let close = async {
         client.close().await;
@@ -84,7 +84,7 @@ async fn each_operation_has_a_span_and_is_counted() {
     };
     w.sees("closeSession", Op::CloseSession, close).await.unwrap();
 
-    // Plain creates are for servers that know no other; see `old_servers`.
+    // Plain creates go only to servers without create2; see `old_servers`.
     w.seen.push(Op::Create);
     let all = (-20..200).filter_map(Op::from_code);
     let missing: Vec<Op> = all.filter(|op| !INTERNAL.contains(op) && !w.seen.contains(op)).collect();

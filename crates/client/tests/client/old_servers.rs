@@ -1,4 +1,4 @@
-//! Servers that do not know what came later.
+//! The client at old servers that do not know newer operations.
 
 use crate::{proxy::Proxy, server::TestServer};
 use ostler_client::{AddWatchMode, Client, CreateMode, Error, ErrorCode, OpResult, ReadResult};
@@ -9,19 +9,19 @@ const MULTI_READ: i32 = 22;
 const ADD_WATCH: i32 = 106;
 
 #[tokio::test]
-async fn what_is_missing_is_done_another_way() {
+async fn operations_that_an_old_server_lacks_are_replaced_by_others() {
     let server = TestServer::start();
     let unknown = vec![CREATE2, CREATE_CONTAINER, MULTI_READ, ADD_WATCH];
     let proxy = Proxy::hiding(server.address, unknown).await;
     let client = Client::connect(&proxy.address.to_string()).await.unwrap();
-    // create, and exists for the Stat.
+    // Instead of create2: create, then exists for the Stat.
     for path in ["/a", "/b"] {
         let made = client.create(path, b"x").await.unwrap();
         assert_eq!(Some(made.stat), client.exists(path).await.unwrap());
     }
     let made = client.create("/a/n-", b"").ephemeral_sequential().protected().await.unwrap();
     assert_eq!(made.stat.ephemeral_owner, client.session_id().unwrap().0);
-    // Persistent parents where there are no containers.
+    // Instead of container parents: persistent ones.
     client.create("/c/d", b"").creating_container_parents().idempotent().await.unwrap();
     let refused = client.create("/box", b"").mode(CreateMode::Container).await.unwrap_err();
     assert!(refused.is_unimplemented(), "{refused}");
@@ -29,14 +29,14 @@ async fn what_is_missing_is_done_another_way() {
     assert!(matches!(&found[0], Ok(ReadResult::Data(data, _)) if data == "x"));
     assert!(matches!(&found[1], Ok(ReadResult::Children(names)) if names == &["d"]));
     assert!(found[2].as_ref().is_err_and(ostler_client::Error::is_no_node));
-    // There is no other way to watch a tree, so the call fails.
+    // There is no substitute for addWatch, so the call fails.
     let refused = client.add_watch("/a", AddWatchMode::PersistentRecursive).await.unwrap_err();
     assert!(refused.is_unimplemented(), "{refused}");
     client.get_data("/a").await.unwrap();
 }
 
 #[tokio::test]
-async fn a_multi_creates_where_create2_is_unknown() {
+async fn a_multi_falls_back_to_create_if_the_server_lacks_create2() {
     let server = TestServer::start();
     let proxy = Proxy::hiding(server.address, vec![CREATE2, CREATE_CONTAINER]).await;
     let client = Client::connect(&proxy.address.to_string()).await.unwrap();
@@ -44,18 +44,18 @@ async fn a_multi_creates_where_create2_is_unknown() {
         let of = client.metrics().operations["multi"];
         (of.replies, of.errors)
     };
-    // The first one finds out, and the connection stays.
+    // The first multi is refused and sent again without create2. The connection stays.
     let made = client.multi().create("/a", b"1").create_mode("/a/n-", b"", CreateMode::EphemeralSequential);
     let made = made.commit().await.unwrap();
     let created = |path: &str| OpResult::Created { path: path.to_owned(), stat: None };
     assert_eq!(made, [created("/a"), created("/a/n-0000000000")]);
     let owner = client.exists("/a/n-0000000000").await.unwrap().unwrap().ephemeral_owner;
     assert_eq!((owner, multis()), (client.session_id().unwrap().0, (2, 1)));
-    // From then on it is known, to single creates as well.
+    // From then on multis and single creates do not try create2.
     client.multi().create("/b", b"").set_data("/a", b"2").commit().await.unwrap();
     client.create("/c", b"").await.unwrap();
     assert!(multis() == (3, 1) && !client.metrics().operations.contains_key("create2"));
-    // What fails for its own reasons fails with them.
+    // Other errors of a multi are returned unchanged.
     let refused = client.multi().create("/d", b"").check("/a", 7).commit().await.unwrap_err();
     assert!(matches!(refused, Error::Multi { index: 1, code: ErrorCode::BadVersion, .. }), "{refused}");
     let refused = client.multi().create("/d", b"").create_mode("/e", b"", CreateMode::Container);
@@ -64,7 +64,7 @@ async fn a_multi_creates_where_create2_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_multi_that_does_what_a_server_can_not_is_no_reason_to_do_without_create2() {
+async fn a_multi_refused_for_a_container_does_not_disable_create2() {
     let server = TestServer::start();
     let proxy = Proxy::hiding(server.address, vec![CREATE_CONTAINER]).await;
     let client = Client::connect(&proxy.address.to_string()).await.unwrap();

@@ -1,11 +1,11 @@
-//! Each operation once, and what it says when it is refused.
+//! Each operation, with its results and its errors.
 
 use crate::server::TestServer;
 use ostler_client::{Acl, CreateMode, Error, ErrorCode, OpResult, Perms, ReadResult, without_protection};
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_znodes_life() {
+async fn a_znode_is_created_read_changed_and_deleted() {
     let server = TestServer::start();
     let client = server.client().await;
     let made = client.create("/a", b"one").await.unwrap();
@@ -31,9 +31,9 @@ async fn a_znodes_life() {
     assert!(matches!(client.get_data("/").await, Err(Error::Closed)));
 }
 
-/// Those that take more than one request as well: their first one is handed over at once.
+/// Also operations with more than one request: the call hands over the first one.
 #[tokio::test]
-async fn operations_are_done_in_the_order_in_which_they_were_made() {
+async fn operations_are_done_in_the_order_of_their_calls() {
     let server = TestServer::start();
     let client = server.client().await;
     client.create("/a", b"").await.unwrap();
@@ -52,7 +52,7 @@ async fn operations_are_done_in_the_order_in_which_they_were_made() {
     ];
     let set = client.set_data("/a/set", b"1").idempotent().send();
     let left = client.get_children_and_stat("/a").send();
-    // Awaited the other way round: only the calls count.
+    // They are awaited in the reverse order. Only the order of the calls counts.
     assert_eq!(left.await.unwrap().1.num_children, 2);
     assert_eq!(set.await.unwrap().version, 1);
     for delete in deletes {
@@ -85,7 +85,7 @@ async fn every_kind_of_znode() {
 }
 
 #[tokio::test]
-async fn creates_with_conditions() {
+async fn idempotent_and_or_set_data_creates() {
     let server = TestServer::start();
     let client = server.client().await;
     assert!(client.create("/p/q/r", b"").await.unwrap_err().is_no_node());
@@ -111,7 +111,7 @@ async fn creates_with_conditions() {
 }
 
 #[tokio::test]
-async fn multis_are_done_whole_or_not_at_all() {
+async fn multis_are_done_completely_or_not_at_all() {
     let server = TestServer::start();
     let client = server.client().await;
     let results = client
@@ -152,12 +152,12 @@ async fn identities_and_access() {
     assert_eq!(other.get_acl("/mine").await.unwrap().0[0].id.scheme, "digest");
     other.set_acl("/mine", &[Acl::world(Perms::READ)]).version(0).await.unwrap();
     assert!(matches!(other.add_auth("nonsense", "x").await, Err(Error::AuthFailed)));
-    // The refused identity cost the connection; the session goes on with the good one.
+    // The server closed the connection. The session goes on, with the accepted identity.
     assert_eq!(other.get_data("/mine").await.unwrap().1.aversion, 1);
 }
 
 #[tokio::test]
-async fn roots_and_namespaces_are_prefixes() {
+async fn chroots_and_namespaces_are_prefixes_of_paths() {
     let server = TestServer::start();
     let real = server.client().await;
     let client = server.builder("/r").connect().await.unwrap();
@@ -182,7 +182,7 @@ async fn a_namespace_ends_at_its_root_and_not_within_a_name() {
     assert_eq!(client.get_ephemerals("/").await.unwrap(), ["/mine"]);
     assert_eq!(client.get_ephemerals("/m").await.unwrap(), ["/mine"]);
 
-    // Their names are nothing but digits.
+    // Sequential znodes directly below the root have names of digits only.
     let made = client.create("/", b"").sequential().await.unwrap();
     assert_eq!(made.path, "/0000000001");
     let made = client.multi().create_mode("/", b"", CreateMode::PersistentSequential).commit().await.unwrap();
@@ -196,7 +196,7 @@ async fn a_namespace_ends_at_its_root_and_not_within_a_name() {
 }
 
 #[tokio::test]
-async fn a_parent_that_cannot_be_made_is_named_as_the_caller_names_it() {
+async fn the_error_names_a_parent_by_its_path_below_the_namespace() {
     let server = TestServer::start();
     let real = server.client().await;
     real.create("/app", b"").await.unwrap();

@@ -1,4 +1,4 @@
-//! A network that loses the connection after a given message.
+//! A proxy between client and server that closes the connection at a given message.
 
 use ostler_client::ErrorCode;
 use ostler_proto::request::{MultiOp, Request};
@@ -25,7 +25,7 @@ pub(crate) struct Proxy {
 struct Shared {
     server: SocketAddr,
     unknown: Vec<i32>,
-    /// Messages that may still pass before the connection is lost, once; far below zero for no limit.
+    /// Messages that may still pass before the connection is closed once; far below zero for no limit.
     left: AtomicI64,
     passed: AtomicUsize,
     shut: AtomicBool,
@@ -39,7 +39,7 @@ impl Proxy {
         Proxy::hiding(server, Vec::new()).await
     }
 
-    /// As a server that does not know some operations.
+    /// A proxy that answers these operations as a server does that does not know them.
     pub(crate) async fn hiding(server: SocketAddr, unknown: Vec<i32>) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -66,7 +66,7 @@ impl Proxy {
         self.shared.cut.send_modify(|count| *count += 1);
     }
 
-    /// Ends new connections as soon as they are made, or lets them through again.
+    /// Closes new connections at once, or lets them through again.
     pub(crate) fn shut(&self, shut: bool) {
         self.shared.shut.store(shut, SeqCst);
     }
@@ -113,7 +113,7 @@ async fn pass(client: TcpStream, server: TcpStream, shared: Arc<Shared>) {
 }
 
 impl Shared {
-    /// What a server says that does not know what is asked, or cannot read a multi for what is in it.
+    /// The error for a request that the server should not know: of its own, or of a multi with such an operation.
     fn refusal(&self, request: &[u8]) -> Option<ErrorCode> {
         let (op, body) = request.split_first_chunk().unwrap();
         let op = i32::from_be_bytes(*op);
@@ -129,7 +129,7 @@ impl Shared {
     }
 }
 
-/// With `back`, requests are looked at: one that the server shall not know is refused, as old servers do.
+/// With `back`, requests that the server should not know are refused there, as old servers do.
 async fn pass_frames(
     mut from: OwnedReadHalf,
     to: &Mutex<OwnedWriteHalf>,

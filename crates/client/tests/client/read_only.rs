@@ -1,4 +1,4 @@
-//! An ensemble without its quorum, for a client that is content to read.
+//! Clients that allow read-only servers, at an ensemble without a quorum.
 
 use ostler_client::{Client, ConnectionState, ErrorCode, RetryPolicy, SessionId};
 use ostler_testkit::{ServerId, TestEnsemble, TestOptions};
@@ -27,7 +27,7 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     let refused = reader.set_data("/a", b"new").await.unwrap_err();
     assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly), "{refused}");
     assert!(!refused.is_outcome_unknown());
-    // Whoever has a session of the ensemble waits for that, which may still be alive.
+    // A client with a session of the ensemble waits, because that session may still be alive.
     assert_eq!((holder.state().state, holder.session_id()), (ConnectionState::Suspended, held));
 
     for id in [ServerId(2), ServerId(3)] {
@@ -37,7 +37,7 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     while back.state != ConnectionState::Reconnected {
         back = states.next().await.unwrap();
     }
-    // Only that one server knew the other session.
+    // The read-only session was known to that one server only, so there is a new one.
     assert!(back.session.is_some() && back.session != alone.session);
     reader.set_data("/a", b"new").version(0).await.unwrap();
     holder.sync("/").await.unwrap();
@@ -46,9 +46,9 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     assert_eq!(holder.exists("/held").await.unwrap().map(|stat| SessionId(stat.ephemeral_owner)), held);
 }
 
-/// Whoever is told `NotReadOnly` in the background has nobody to tell, and a quorum will be there again.
+/// A background delete that is refused with `NotReadOnly` is tried until there is a quorum.
 #[tokio::test]
-async fn a_delete_in_the_background_is_done_once_there_is_a_quorum_again() {
+async fn a_background_delete_is_done_once_there_is_a_quorum_again() {
     let options = TestOptions::new().read_only_mode();
     let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     let builder = Client::builder(&ensemble.connect_string()).read_only(true).retry(RetryPolicy::none());
@@ -66,7 +66,7 @@ async fn a_delete_in_the_background_is_done_once_there_is_a_quorum_again() {
     client.delete("/background").in_background();
     let refused = client.delete("/guaranteed").guaranteed().await.unwrap_err();
     assert_eq!(refused.code(), Some(ErrorCode::NotReadOnly), "{refused}");
-    assert!(client.metrics().operations["delete"].errors >= 2, "both have met the server that cannot write");
+    assert!(client.metrics().operations["delete"].errors >= 2, "the read-only server has refused both");
 
     for id in [ServerId(2), ServerId(3)] {
         ensemble.restart(id).await.unwrap();
@@ -74,8 +74,8 @@ async fn a_delete_in_the_background_is_done_once_there_is_a_quorum_again() {
     let watcher = watcher.with_retry(RetryPolicy::forever(Duration::from_millis(50)));
     for path in ["/background", "/guaranteed"] {
         while let (Some(_), gone) = watcher.exists(path).watch().await.unwrap() {
-            let told = tokio::time::timeout(Duration::from_secs(60), gone).await;
-            told.expect("it is not deleted").unwrap();
+            let deleted = tokio::time::timeout(Duration::from_secs(60), gone).await;
+            deleted.expect("the znode is not deleted").unwrap();
         }
     }
 }

@@ -1,5 +1,4 @@
-// A server in this process, on a free port and a folder of its own. The examples in the documentation include
-// this file.
+// A server in this process, with a free port and its own folder. The examples in the documentation include this file.
 
 use ostler_client::{Client, ClientBuilder};
 use ostler_server::{RunningServer, config::ServerConfig};
@@ -39,7 +38,7 @@ impl TestServer {
     /// Starts it again after [`TestServer::stop`], on the same port and folder.
     pub(crate) fn restart(&mut self) {
         let config = self.config.clone();
-        // A test's own runtime must not be blocked, nor be gone before the server.
+        // The server has its own runtime, so that it neither blocks the test's runtime nor ends with it.
         let (runtime, address, stop, ended) = std::thread::spawn(move || {
             let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             let server = runtime.block_on(RunningServer::start(&config)).unwrap();

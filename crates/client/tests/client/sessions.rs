@@ -22,7 +22,7 @@ async fn a_session_outlives_its_connection() {
 }
 
 #[tokio::test]
-async fn what_is_bound_to_a_lost_session_fails() {
+async fn operations_bound_to_a_lost_session_fail() {
     let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
     let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();
     let mut states = client.states();
@@ -35,25 +35,25 @@ async fn what_is_bound_to_a_lost_session_fails() {
     client.wait_connected().await.unwrap();
     assert!(matches!(session.get_data("/").await, Err(Error::SessionChanged { .. })));
     client.get_data("/").await.unwrap();
-    let mut told = Vec::new();
-    while told.last() != Some(&ConnectionState::Reconnected) {
-        told.push(states.next().await.unwrap().state);
+    let mut seen = Vec::new();
+    while seen.last() != Some(&ConnectionState::Reconnected) {
+        seen.push(states.next().await.unwrap().state);
     }
     use ConnectionState::{Connected, Lost, Reconnected, Suspended};
-    assert_eq!(told, [Connected, Suspended, Lost, Reconnected]);
+    assert_eq!(seen, [Connected, Suspended, Lost, Reconnected]);
     assert_ne!(client.session_id(), Some(session.id()));
 }
 
-/// Nothing else would tell whoever waits for it: the next session may be long in coming.
+/// The caller must not wait for the next session, which may take long to come.
 #[tokio::test]
-async fn a_hold_that_is_asked_for_fails_as_soon_as_its_session_is_over() {
+async fn a_waiting_hold_fails_as_soon_as_its_session_is_over() {
     let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
     let session = stage.client.session().await.unwrap();
     stage.lose_at(1);
     let refused = async {
         loop {
-            // For a while the handshake is proof enough, and pings keep the session. Then a write is sent, and with it
-            // the connection is lost.
+            // At first the handshake is proof enough, and pings keep the session. Then the hold sends a write, and the
+            // connection is lost with it.
             match session.hold().await {
                 Ok(hold) => drop(hold),
                 Err(error) => return error,
@@ -62,7 +62,7 @@ async fn a_hold_that_is_asked_for_fails_as_soon_as_its_session_is_over() {
         }
     };
     let refused = tokio::time::timeout(Duration::from_secs(10), refused);
-    let error = refused.await.expect("it waits for another session");
+    let error = refused.await.expect("the hold waits for another session");
     assert!(error.is_session_over(), "{error}");
     assert_eq!(stage.client.session_id(), None);
 }
@@ -81,14 +81,14 @@ async fn the_last_client_dropped_ends_the_session() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn the_error_of_connect_names_the_unreachable_server() {
     let nowhere = Client::builder("127.0.0.1:1").connection_timeout(Duration::from_millis(300));
     let error = nowhere.connect().await.unwrap_err();
     assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
 }
 
 #[tokio::test]
-async fn waits_can_be_as_long_as_a_duration_can() {
+async fn timeouts_of_the_longest_duration_work() {
     let longest = |builder: ClientBuilder| {
         let builder = builder.connection_timeout(Duration::MAX).session_timeout(Duration::MAX);
         builder.tick_time(Duration::MAX)
@@ -102,24 +102,24 @@ async fn waits_can_be_as_long_as_a_duration_can() {
 }
 
 #[tokio::test]
-async fn a_client_can_end_with_its_session() {
+async fn a_client_without_new_sessions_closes_with_its_session() {
     let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
     let builder =
         server.builder("").session_timeout(Duration::from_millis(500)).new_session_after_loss(false);
     let client = builder.connect().await.unwrap();
     let mut states = client.states();
     server.stop();
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     while let Some(next) = states.next().await {
-        told.push(next.state);
+        seen.push(next.state);
     }
     use ConnectionState::{Closed, Connected, Lost, Suspended};
-    assert_eq!(told, [Connected, Suspended, Lost, Closed]);
+    assert_eq!(seen, [Connected, Suspended, Lost, Closed]);
     assert!(client.get_data("/").await.unwrap_err().is_session_over());
 }
 
 #[tokio::test]
-async fn a_refused_operation_waits_no_longer_than_the_connection_timeout() {
+async fn an_operation_without_a_connection_waits_no_longer_than_the_connection_timeout() {
     let mut server = TestServer::start();
     let builder = server.builder("").connection_timeout(Duration::from_millis(300));
     let client = builder.retry(RetryPolicy::none()).connect().await.unwrap();
@@ -131,7 +131,7 @@ async fn a_refused_operation_waits_no_longer_than_the_connection_timeout() {
 }
 
 #[tokio::test]
-async fn counts_tell_what_was_done() {
+async fn metrics_count_replies_errors_watches_and_bytes() {
     let server = TestServer::start();
     let client = server.client().await;
     client.get_data("/").await.unwrap();

@@ -1,10 +1,10 @@
-//! A client whose connection is lost at will, and one beside it that goes on.
+//! A client whose connection the test can cut, and a second client that stays connected.
 
 use crate::{proxy::Proxy, server::TestServer};
 use ostler_client::{Client, ClientBuilder, ConnectionState, RetryPolicy};
 use std::time::Duration;
 
-/// A client that does not try again by itself, through a proxy, and one beside it.
+/// A client without retries behind a proxy, and a second client with a direct connection.
 pub(crate) struct Stage {
     _server: TestServer,
     pub(crate) proxy: Proxy,
@@ -29,7 +29,7 @@ impl Stage {
         Stage { _server: server, proxy, client, direct }
     }
 
-    /// The connection is lost at this message, and there is none until [`Stage::reopen`].
+    /// Cuts the connection at this message. There is no connection until [`Stage::reopen`].
     pub(crate) fn lose_at(&self, message: i64) {
         self.proxy.shut(true);
         self.proxy.cut_at(message);
@@ -40,7 +40,7 @@ impl Stage {
         self.proxy.shut(false);
     }
 
-    /// The connection is lost now, and there is none until [`Stage::reopen`].
+    /// Cuts the connection now. There is no connection until [`Stage::reopen`].
     pub(crate) async fn lose(&self) {
         self.proxy.shut(true);
         self.proxy.cut();
@@ -58,8 +58,8 @@ impl Stage {
 
     pub(crate) async fn until_gone(&self) {
         while let (Some(_), changed) = self.direct.exists("/p/x").watch().await.unwrap() {
-            let told = tokio::time::timeout(Duration::from_secs(10), changed).await;
-            told.expect("it is not deleted").unwrap();
+            let deleted = tokio::time::timeout(Duration::from_secs(10), changed).await;
+            deleted.expect("the znode is not deleted").unwrap();
         }
     }
 
@@ -70,7 +70,7 @@ impl Stage {
         while answered(&client) < replies {
             client.exists("/").await.unwrap();
         }
-        // Behind it: whatever was to follow from that reply was asked before this is answered.
+        // Requests that follow from that reply were sent before this one, so they are done when it is answered.
         client.exists("/").await.unwrap();
     }
 }

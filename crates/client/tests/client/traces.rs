@@ -1,4 +1,4 @@
-//! What this thread's code tells `tracing`.
+//! Records the spans and events that the client emits on this thread.
 
 use std::{
     fmt,
@@ -14,14 +14,14 @@ use tracing::{
     subscriber::DefaultGuard,
 };
 
-/// Everything told on this thread while it lives.
+/// Records from its creation until it is dropped.
 pub(crate) struct Traces {
-    told: Arc<Told>,
+    recorded: Arc<Recorded>,
     _guard: DefaultGuard,
 }
 
 #[derive(Default)]
-struct Told {
+struct Recorded {
     spans: AtomicU64,
     operations: Mutex<Vec<String>>,
     events: Mutex<Vec<(Level, String)>>,
@@ -29,24 +29,24 @@ struct Told {
 
 impl Traces {
     pub(crate) fn begin() -> Traces {
-        let told = Arc::new(Told::default());
-        Traces { _guard: tracing::subscriber::set_default(Listener(told.clone())), told }
+        let recorded = Arc::new(Recorded::default());
+        Traces { _guard: tracing::subscriber::set_default(Listener(recorded.clone())), recorded }
     }
 
     /// Names of the operations that had a span since the last call.
     pub(crate) fn operations(&self) -> Vec<String> {
-        std::mem::take(&mut self.told.operations.lock().unwrap())
+        std::mem::take(&mut self.recorded.operations.lock().unwrap())
     }
 
     /// The client's events since the last call.
     pub(crate) fn events(&self) -> Vec<(Level, String)> {
-        std::mem::take(&mut self.told.events.lock().unwrap())
+        std::mem::take(&mut self.recorded.events.lock().unwrap())
     }
 }
 
-struct Listener(Arc<Told>);
+struct Listener(Arc<Recorded>);
 
-/// One field's text.
+/// Reads the text of one field.
 struct Text {
     of: &'static str,
     found: String,

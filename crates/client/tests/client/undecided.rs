@@ -1,4 +1,4 @@
-//! Writes that are tried again after a try without a reply: however they end, it is said that they may be done.
+//! Writes that are tried again after a lost reply: any later error says that the write may be done.
 
 use crate::stage::Stage;
 use ostler_client::{Acl, Client, ConnectionState, Error, ErrorCode, Perms, Result, RetryPolicy};
@@ -6,7 +6,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 
 type Writing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
 
-/// All that are tried again, each with what it does to `/p/x`; the create makes `/p/y`.
+/// All writes that are tried again. They change `/p/x`; the create creates `/p/y`.
 const WRITES: [fn(Client) -> Writing; 4] = [
     |client| Box::pin(async move { client.set_data("/p/x", b"2").idempotent().await.map(drop) }),
     |client| Box::pin(async move { client.create("/p/y", b"2").idempotent().await.map(drop) }),
@@ -14,8 +14,8 @@ const WRITES: [fn(Client) -> Writing; 4] = [
     |client| Box::pin(async move { client.delete("/p/x").guaranteed().await }),
 ];
 
-/// What comes of a write that is done unheard and tried once more, with no connection after that.
-async fn done_unheard(stage: &Stage, client: &Client, write: fn(Client) -> Writing) -> Error {
+/// The error of a write whose reply is lost, and whose one retry has no connection.
+async fn error_after_lost_reply(stage: &Stage, client: &Client, write: fn(Client) -> Writing) -> Error {
     stage.lose_at(2);
     let once_more = RetryPolicy::once(Duration::from_millis(5));
     let error = write(client.with_retry(once_more)).await.unwrap_err();
@@ -30,32 +30,32 @@ fn assert_undecided(error: &Error) {
 }
 
 #[tokio::test]
-async fn a_write_done_unheard_may_be_done_though_no_server_is_reached_after_it() {
+async fn a_write_with_a_lost_reply_is_undecided_if_no_server_is_reached_afterwards() {
     for write in WRITES {
         let stage = Stage::with(|builder| builder.connection_timeout(Duration::from_millis(300))).await;
-        let error = done_unheard(&stage, &stage.client, write).await;
+        let error = error_after_lost_reply(&stage, &stage.client, write).await;
         assert_undecided(&error);
         assert!(error.is_connection_trouble() && error.to_string().contains("connection timeout"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_write_done_unheard_may_be_done_though_the_session_ends_after_it() {
+async fn a_write_with_a_lost_reply_is_undecided_if_the_session_ends_afterwards() {
     for write in WRITES {
         let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
-        let error = done_unheard(&stage, &stage.client, write).await;
+        let error = error_after_lost_reply(&stage, &stage.client, write).await;
         assert_undecided(&error);
         assert!(error.is_session_over(), "{error}");
     }
     let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
     let session = stage.client.session().await.unwrap();
-    let error = done_unheard(&stage, &session, WRITES[0]).await;
+    let error = error_after_lost_reply(&stage, &session, WRITES[0]).await;
     assert_undecided(&error);
     assert!(error.is_session_over(), "{error}");
 }
 
-/// Has a write done unheard, or lost on its way, and does `meanwhile` before the connection is there again.
-async fn with_others_between<F: Future<Output = ()>>(
+/// The error of a write whose request (message 1) or reply (2) is lost, with `meanwhile` run before the reconnect.
+async fn with_changes_meanwhile<F: Future<Output = ()>>(
     lost_at: i64,
     write: impl FnOnce(Client) -> Writing,
     meanwhile: impl FnOnce(Client) -> F,
@@ -71,11 +71,11 @@ async fn with_others_between<F: Future<Output = ()>>(
 }
 
 #[tokio::test]
-async fn a_write_done_unheard_may_be_done_though_it_is_refused_after_it() {
+async fn a_write_with_a_lost_reply_is_undecided_if_its_retry_is_refused() {
     let read_only = |direct: Client| async move {
         direct.set_acl("/p/x", &[Acl::world(Perms::READ)]).await.unwrap();
     };
-    let error = with_others_between(2, WRITES[0], read_only).await;
+    let error = with_changes_meanwhile(2, WRITES[0], read_only).await;
     assert_undecided(&error);
     assert_eq!(error.code(), Some(ErrorCode::NoAuth), "{error}");
     assert!(!error.may_pass(), "{error}");
@@ -83,7 +83,7 @@ async fn a_write_done_unheard_may_be_done_though_it_is_refused_after_it() {
     let set_by_others = |direct: Client| async move {
         direct.set_data("/p/y", b"3").await.unwrap();
     };
-    let error = with_others_between(2, WRITES[1], set_by_others).await;
+    let error = with_changes_meanwhile(2, WRITES[1], set_by_others).await;
     assert_undecided(&error);
     assert!(error.is_node_exists(), "{error}");
 
@@ -91,23 +91,23 @@ async fn a_write_done_unheard_may_be_done_though_it_is_refused_after_it() {
         direct.create("/p/x", b"").await.unwrap();
         direct.create("/p/x/y", b"").await.unwrap();
     };
-    let error = with_others_between(2, WRITES[2], made_anew).await;
+    let error = with_changes_meanwhile(2, WRITES[2], made_anew).await;
     assert_undecided(&error);
     assert!(error.is_not_empty(), "{error}");
 }
 
 #[tokio::test]
-async fn a_set_of_one_version_is_decided_only_if_the_next_version_is_seen_to_be_anothers() {
+async fn a_set_data_of_one_version_is_decided_only_if_another_client_set_the_next_version() {
     let set: fn(Client) -> Writing = |client| {
         Box::pin(async move { client.set_data("/p/x", b"2").version(0).idempotent().await.map(drop) })
     };
     let once_by_others = |direct: Client| async move {
         direct.set_data("/p/x", b"3").await.unwrap();
     };
-    let error = with_others_between(1, set, once_by_others).await;
+    let error = with_changes_meanwhile(1, set, once_by_others).await;
     assert!(error.is_bad_version() && !error.is_outcome_unknown(), "{error}");
-    // That one may have come after this, or before and after.
-    let error = with_others_between(2, set, once_by_others).await;
+    // The other write may have come after this one, or both before and after it.
+    let error = with_changes_meanwhile(2, set, once_by_others).await;
     assert_undecided(&error);
     assert!(error.is_bad_version(), "{error}");
 }

@@ -5,7 +5,7 @@ use ostler_client::{AddWatchMode, Error, EventKind, WatcherType};
 use std::time::Duration;
 
 #[tokio::test]
-async fn one_change_is_told_once_and_dropping_removes() {
+async fn a_one_shot_watch_fires_once_and_is_removed_when_dropped() {
     let server = TestServer::start();
     let (client, other) = (server.client().await, server.client().await);
     let (none, created) = client.exists("/w").watch().await.unwrap();
@@ -16,7 +16,7 @@ async fn one_change_is_told_once_and_dropping_removes() {
     let (_, first) = client.get_data("/w").watch().await.unwrap();
     let (_, second) = client.get_data("/w").watch().await.unwrap();
     drop(first);
-    assert!(client.check_watches("/w", WatcherType::Data).await.unwrap(), "another needs it");
+    assert!(client.check_watches("/w", WatcherType::Data).await.unwrap(), "the other watch needs it");
     drop(second);
     assert!(!client.check_watches("/w", WatcherType::Data).await.unwrap());
     let (_, children) = client.get_children("/w").watch().await.unwrap();
@@ -26,7 +26,7 @@ async fn one_change_is_told_once_and_dropping_removes() {
 }
 
 #[tokio::test]
-async fn streams_tell_all_changes_below() {
+async fn streams_report_all_changes_below() {
     let server = TestServer::start();
     let client = server.client().await;
     let mut tree = client.add_watch("/t", AddWatchMode::PersistentRecursive).await.unwrap();
@@ -76,7 +76,7 @@ async fn watches_are_set_again_after_a_reconnect() {
 }
 
 #[tokio::test]
-async fn a_reader_that_falls_behind_is_told_of_the_gap() {
+async fn a_reader_that_falls_behind_gets_a_gap() {
     let server = TestServer::start();
     let client = server.client().await;
     client.create("/w", b"").await.unwrap();
@@ -92,7 +92,7 @@ async fn a_reader_that_falls_behind_is_told_of_the_gap() {
     }
     assert!(read < SETS, "the gap comes after what was kept");
     client.set_data("/w", b"y").await.unwrap();
-    assert_eq!(stream.next().await.unwrap().kind, EventKind::NodeDataChanged, "and it goes on");
+    assert_eq!(stream.next().await.unwrap().kind, EventKind::NodeDataChanged, "the stream goes on");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn watches_bound_to_a_session_end_with_it() {
 }
 
 #[tokio::test]
-async fn a_watch_says_what_it_ends_with() {
+async fn a_watch_ends_with_the_error_of_its_session_or_client() {
     let stage = Stage::with(|builder| builder.session_timeout(Duration::from_millis(500))).await;
     let session = stage.client.session().await.unwrap();
     let (_, of_session) = session.get_data("/p/x").watch().await.unwrap();
@@ -121,7 +121,7 @@ async fn a_watch_says_what_it_ends_with() {
     let mut stream = stage.client.add_watch("/p", AddWatchMode::Persistent).await.unwrap();
     stage.lose().await;
     session.ended().await;
-    // It says so also to who asks only after the client is closed.
+    // The errors stay the same if they are read after the client is closed.
     stage.client.close().await;
     let error = of_session.await.unwrap_err();
     assert!(matches!(error, Error::SessionExpired { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! The configuration beside zoo.cfg: where that cannot be written, and what becomes of that file.
+//! The configuration beside zoo.cfg: folders that cannot be written, and the mode, owner and links of zoo.cfg.
 
 use crate::{
     options::{SERVERS, member_one},
@@ -49,12 +49,12 @@ fn save(member: &mut Persistence, membership: &Membership, active: bool) -> Resu
 }
 
 #[test]
-fn the_first_number_needs_not_be_kept_where_nothing_can_be_written_but_a_change_does() {
+fn on_a_read_only_folder_the_first_version_need_not_be_saved_but_a_change_fails() {
     for mounted in [false, true] {
         let dir = TempDir::new().unwrap();
         let mut member = member(&dir, mounted);
         let own = Membership::parse(SERVERS).unwrap();
-        assert!(!member.starts_with(&own), "the leader is to refuse changes");
+        assert!(!member.starts_with(&own), "the leader must refuse changes");
 
         let numbered = Membership { version: 0x1_0000_0000, ..own.clone() };
         save(&mut member, &numbered, false).unwrap();
@@ -73,14 +73,14 @@ fn the_first_number_needs_not_be_kept_where_nothing_can_be_written_but_a_change_
     }
 }
 
-/// A zoo.cfg of an operator's own, and what a server that was given another configuration makes of it.
-struct Own {
+/// A zoo.cfg written by an operator, which a server replaces when the configuration gets its first version.
+struct OwnZooCfg {
     dir: TempDir,
 }
 
-impl Own {
-    fn new(mode: u32) -> Own {
-        let own = Own { dir: TempDir::new().unwrap() };
+impl OwnZooCfg {
+    fn new(mode: u32) -> OwnZooCfg {
+        let own = OwnZooCfg { dir: TempDir::new().unwrap() };
         fs::create_dir(own.path("conf")).unwrap();
         fs::create_dir(own.path("elsewhere")).unwrap();
         fs::write(own.zoo_cfg(), SERVERS).unwrap();
@@ -96,13 +96,13 @@ impl Own {
         self.path("conf/zoo.cfg")
     }
 
-    /// What is at `path` itself, a link or a file: mode, owner and group.
+    /// Whether `path` itself is a link, and its mode, owner and group.
     fn look(path: &Path) -> (bool, u32, u32, u32) {
         let found = fs::symlink_metadata(path).unwrap();
         (found.is_symlink(), found.mode() & 0o7777, found.uid(), found.gid())
     }
 
-    /// A start, and the configuration that gets its first number.
+    /// Starts a server, and saves the configuration with its first version.
     fn start_and_number(&self) {
         let folders = DataFolders::open(&OsDisk, &self.path("data"), None, true).unwrap();
         let mut member = Persistence::start(Arc::new(OsDisk), folders, member_one(self.zoo_cfg())).unwrap().0;
@@ -116,54 +116,54 @@ impl Own {
     }
 }
 
-/// It may hold `superDigest`, and so may its copy.
+/// zoo.cfg and its backup may contain `superDigest`.
 #[test]
-fn a_zoo_cfg_that_only_its_owner_may_read_stays_so_and_its_copy_is_as_it_is() {
+fn a_private_zoo_cfg_and_its_backup_stay_private() {
     for mode in [0o600, 0o640] {
-        let own = Own::new(mode);
+        let own = OwnZooCfg::new(mode);
         own.start_and_number();
         for file in ["conf/zoo.cfg", "conf/zoo.cfg.bak"] {
-            let (_, found, ..) = Own::look(&own.path(file));
+            let (_, found, ..) = OwnZooCfg::look(&own.path(file));
             assert_eq!(found, mode, "{file} has mode {found:o}, and zoo.cfg had {mode:o}");
         }
     }
 }
 
 #[test]
-fn a_start_that_tries_whether_zoo_cfg_can_be_written_keeps_its_mode() {
-    let own = Own::new(0o600);
+fn the_write_probe_at_a_start_keeps_the_mode_of_zoo_cfg() {
+    let own = OwnZooCfg::new(0o600);
     let folders = DataFolders::open(&OsDisk, &own.path("data"), None, true).unwrap();
     let mut member = Persistence::start(Arc::new(OsDisk), folders, member_one(own.zoo_cfg())).unwrap().0;
     assert!(member.starts_with(&Membership::parse(SERVERS).unwrap()));
-    let (_, found, ..) = Own::look(&own.zoo_cfg());
+    let (_, found, ..) = OwnZooCfg::look(&own.zoo_cfg());
     assert_eq!(found, 0o600, "it has mode {found:o}");
 }
 
-/// Only root can give a file away, so this says something only where root runs it.
+/// Only root can change the owner of a file, so this tests something only if root runs it.
 #[test]
-fn a_zoo_cfg_of_another_owner_stays_that_owners() {
-    let own = Own::new(0o600);
+fn a_zoo_cfg_of_another_user_keeps_its_owner() {
+    let own = OwnZooCfg::new(0o600);
     let (user, group) = (4321, 5432);
     if std::os::unix::fs::chown(own.zoo_cfg(), Some(user), Some(group)).is_err() {
         return;
     }
     own.start_and_number();
-    assert_eq!(Own::look(&own.zoo_cfg()), (false, 0o600, user, group));
+    assert_eq!(OwnZooCfg::look(&own.zoo_cfg()), (false, 0o600, user, group));
 }
 
-/// Configuration management and containers put a link there.
+/// Configuration management and containers use links.
 #[test]
-fn a_zoo_cfg_that_is_a_link_stays_a_link_and_the_file_behind_it_changes() {
-    let own = Own::new(0o600);
+fn a_zoo_cfg_that_is_a_link_stays_a_link_to_the_changed_file() {
+    let own = OwnZooCfg::new(0o600);
     let real = own.path("elsewhere/real.cfg");
     fs::rename(own.zoo_cfg(), &real).unwrap();
     symlink("../elsewhere/real.cfg", own.zoo_cfg()).unwrap();
     own.start_and_number();
-    let (is_link, ..) = Own::look(&own.zoo_cfg());
+    let (is_link, ..) = OwnZooCfg::look(&own.zoo_cfg());
     assert!(is_link, "the link has become a file");
     assert_eq!(fs::read_link(own.zoo_cfg()).unwrap(), Path::new("../elsewhere/real.cfg"));
     let text = fs::read_to_string(&real).unwrap();
     assert!(text.contains("dynamicConfigFile="), "the file behind the link is as before: {text}");
-    let (_, found, ..) = Own::look(&real);
+    let (_, found, ..) = OwnZooCfg::look(&real);
     assert_eq!(found, 0o600, "the file behind the link has mode {found:o}");
 }

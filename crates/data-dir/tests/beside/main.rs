@@ -1,4 +1,4 @@
-//! What is kept beside the log, and goes on beside the service.
+//! Tests of files beside the log (configuration, snapshots), and of work beside the service (snapshots, purges).
 #![allow(clippy::unwrap_used)]
 
 mod configuration;

@@ -1,12 +1,12 @@
-//! The system's disk, on which not all can be done.
+//! The system's disk with restrictions: changes that are forbidden, and files that are hidden.
 
 use ostler_storage::disk::{Disk, DiskFile, OsDisk};
 use std::{io, path::Path};
 
 pub(crate) struct RestrictedDisk<Change, Show> {
-    /// Whether a file can be made, or take another name.
+    /// Whether a file at this path may be created, renamed or removed.
     pub(crate) may_change: Change,
-    /// Whether a file that is there is found.
+    /// Whether an existing file is visible.
     pub(crate) shows: Show,
 }
 

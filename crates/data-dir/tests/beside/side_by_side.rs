@@ -1,11 +1,10 @@
-//! What goes on beside the service: snapshots by and by, purges, parts of the log for learners. None of it may get into
-//! the way of the others.
+//! Work beside the service: slow snapshots, purges, and log parts for learners. They must not disturb each other.
 
 use crate::{options, restricted_disk::RestrictedDisk};
 use ostler_data_dir::{
-    KeepingOptions, Persistence, log_part,
-    recovery::{Restoring, read_stream, restore, write_stream},
-    snapshots::{Unfinished, purge, write_at_once},
+    Persistence, PersistenceOptions, log_part,
+    recovery::{RestoreOptions, read_stream, restore, write_stream},
+    snapshots::{UnfinishedSnapshot, purge, write_at_once},
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -26,9 +25,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Of a server alone that keeps three snapshots.
-fn options() -> KeepingOptions {
-    let mut options = options::alone();
+/// The options of a standalone server that keeps three snapshots.
+fn options() -> PersistenceOptions {
+    let mut options = options::standalone();
     options.snapshots.keep = Some(3);
     options
 }
@@ -61,13 +60,13 @@ fn member(dir: &Path, records: u64) -> (Persistence, DataFolders) {
 }
 
 fn tree_in(folders: &DataFolders) -> Tree {
-    restore(&OsDisk, folders, Restoring::default()).unwrap().tree
+    restore(&OsDisk, folders, RestoreOptions::default()).unwrap().tree
 }
 
-/// The thread that writes snapshots takes its time. Meanwhile the log is cut, and a leader's tree comes.
+/// A slow snapshot is under way. Meanwhile the log is cut, and a leader's tree is installed.
 #[test]
-fn a_tree_that_is_installed_is_not_touched_by_a_snapshot_under_way() {
-    // One of them with the zxid of the snapshot.
+fn a_snapshot_under_way_does_not_replace_an_installed_tree() {
+    // The second tree has the zxid of the snapshot.
     for leader_has in [600, 1000] {
         install_beside_a_snapshot(leader_has);
     }
@@ -76,41 +75,41 @@ fn a_tree_that_is_installed_is_not_touched_by_a_snapshot_under_way() {
 fn install_beside_a_snapshot(leader_has: u64) {
     let dir = tempfile::tempdir().unwrap();
     let (mut member, folders) = member(dir.path(), 1000);
-    let frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
+    let frozen = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap().tree.freeze();
     let settings = member.snapshots().clone();
-    let mut slow = Unfinished::begin(&frozen, &settings).unwrap();
+    let mut slow = UnfinishedSnapshot::begin(&frozen, &settings).unwrap();
     assert!(!slow.advance(|_| false).unwrap());
 
     let elsewhere = tempfile::tempdir().unwrap();
     let (_leader, its_folders) = self::member(elsewhere.path(), leader_has);
-    let leaders = restore(&OsDisk, &its_folders, Restoring::default()).unwrap().tree;
+    let leaders = restore(&OsDisk, &its_folders, RestoreOptions::default()).unwrap().tree;
     member.carry_out(PersistOp::Truncate { to: Zxid(1), reload: Some(1) }).unwrap();
     member.carry_out(PersistOp::Install(Box::new(leaders.freeze()))).unwrap();
     member.sync().unwrap();
     assert!(slow.advance(|_| true).unwrap());
     drop(slow);
 
-    let found = restore(&OsDisk, &folders, Restoring::default()).unwrap();
+    let found = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap();
     assert_eq!(found.recovered.origin, Origin::Snapshot(Zxid(leader_has)));
     assert_eq!(found.tree.digest(), leaders.digest());
 }
 
 #[test]
-fn a_part_of_a_log_that_is_purged_meanwhile_is_none() {
+fn a_log_part_is_none_if_a_file_is_purged_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
     let (_member, folders) = member(dir.path(), 10);
     let span = (Zxid(3), Zxid(10));
     let part = log_part(&OsDisk, &folders, span, 33).unwrap().expect("all of it is there");
     assert_eq!(part.records.len(), 7);
-    // A purge takes a file away as soon as it is open.
+    // A purge removes the file as soon as it is open.
     let purged = folders.logs.join("log.1");
     let disk = RestrictedDisk { may_change: |_: &Path| Ok(()), shows: move |path: &Path| path != purged };
     assert!(log_part(&disk, &folders, span, 33).unwrap().is_none());
 }
 
-/// More than so much of a snapshot is not sent as a log.
+/// If the log part is larger than this part of the snapshot, the snapshot is sent instead.
 #[test]
-fn a_part_of_the_log_is_measured_against_the_newest_snapshot() {
+fn a_log_part_is_limited_by_the_size_of_the_newest_snapshot() {
     let dir = tempfile::tempdir().unwrap();
     let (mut member, folders) = member(dir.path(), 3000);
     write_at_once(&tree_in(&folders).freeze(), member.snapshots()).unwrap();
@@ -123,9 +122,9 @@ fn a_part_of_the_log_is_measured_against_the_newest_snapshot() {
     assert!(part(20).is_none());
 }
 
-/// As from an upgrade of a server that never wrote any.
+/// As after an upgrade of a server that never wrote a snapshot.
 #[test]
-fn a_log_without_a_snapshot_is_cut_and_read_anew() {
+fn a_truncation_without_a_snapshot_restores_from_the_log_alone() {
     let dir = tempfile::tempdir().unwrap();
     let (mut member, folders) = member(dir.path(), 40);
     for name in OsDisk.list(&folders.snapshots).unwrap() {
@@ -140,9 +139,9 @@ fn a_log_without_a_snapshot_is_cut_and_read_anew() {
     assert!(tree.get("/20").is_some() && tree.get("/21").is_none());
 }
 
-/// Another leader knows nothing of what a later snapshot has.
+/// A later snapshot has transactions that the new leader does not have.
 #[test]
-fn a_cut_takes_no_later_snapshot() {
+fn a_truncation_removes_later_snapshots() {
     let dir = tempfile::tempdir().unwrap();
     let (mut member, folders) = member(dir.path(), 40);
     write_at_once(&tree_in(&folders).freeze(), member.snapshots()).unwrap();
@@ -153,9 +152,9 @@ fn a_cut_takes_no_later_snapshot() {
     assert!(!folders.snapshots.join("snapshot.28").exists());
 }
 
-/// From a leader to a learner.
+/// The stream is the one from a leader to a learner.
 #[test]
-fn a_tree_that_is_sent_is_the_tree_that_comes() {
+fn a_tree_is_read_from_a_stream_as_it_was_written() {
     let dir = tempfile::tempdir().unwrap();
     let (_, folders) = member(dir.path(), 40);
     let tree = tree_in(&folders);
@@ -169,14 +168,14 @@ fn a_tree_that_is_sent_is_the_tree_that_comes() {
     assert!(read_stream(&bytes[..signed - 1], Zxid(40), ExtendedTypes::default()).is_err());
 }
 
-/// Java can leave torn snapshots under their final names. What a start has found out is not forgotten.
+/// Java can leave torn snapshots under their final names. The start has found them unreadable.
 #[test]
-fn a_snapshot_that_cannot_be_read_does_not_stand_for_one_that_can() {
+fn a_purge_does_not_count_unreadable_snapshots() {
     let dir = tempfile::tempdir().unwrap();
     drop(member(dir.path(), 40));
     let folders = DataFolders::open(&OsDisk, dir.path(), None, true).unwrap();
     for zxid in [10, 20, 30] {
-        // Whole as far as a first look shows.
+        // The ends of the file look complete.
         std::fs::write(
             folders.snapshots.join(format!("snapshot.{zxid:x}.gz")),
             [0x1f, 0x8b, 8, 0, 0, 0, 0, 0],
@@ -191,12 +190,12 @@ fn a_snapshot_that_cannot_be_read_does_not_stand_for_one_that_can() {
     }
 }
 
-/// The space of an old file is given back bit by bit, some 20 s for a gigabyte, as long as there are clients to spare.
+/// The space of an old file is freed slowly, to spare the clients: about 20 s for a gigabyte.
 #[test]
-fn a_purge_goes_no_further_when_the_server_ends() {
+fn a_purge_stops_when_the_server_ends() {
     let dir = tempfile::tempdir().unwrap();
     let (member, folders) = member(dir.path(), 1);
-    let mut frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
+    let mut frozen = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap().tree.freeze();
     for zxid in 1_000..1_004 {
         frozen.zxid = Zxid(zxid);
         write_at_once(&frozen, member.snapshots()).unwrap();
@@ -221,10 +220,10 @@ fn a_purge_goes_no_further_when_the_server_ends() {
 }
 
 #[test]
-fn a_snapshot_that_is_given_up_stays_as_the_next_starts_spare_where_the_server_ends() {
+fn an_abandoned_snapshot_of_an_ending_server_becomes_the_spare_of_the_next_start() {
     let dir = tempfile::tempdir().unwrap();
     let (member, folders) = member(dir.path(), 100);
-    let frozen = restore(&OsDisk, &folders, Restoring::default()).unwrap().tree.freeze();
+    let frozen = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap().tree.freeze();
     let unfinished = || {
         let names = OsDisk.list(&folders.snapshots).unwrap();
         names.iter().filter(|name| name.starts_with("unfinished.")).count()
@@ -232,7 +231,7 @@ fn a_snapshot_that_is_given_up_stays_as_the_next_starts_spare_where_the_server_e
     for (ending, left) in [(false, 0), (true, 1)] {
         let settings = member.snapshots();
         settings.ending.store(ending, Ordering::Relaxed);
-        let snapshot = Unfinished::begin(&frozen, settings).unwrap();
+        let snapshot = UnfinishedSnapshot::begin(&frozen, settings).unwrap();
         assert_eq!(unfinished(), 1);
         snapshot.give_up(settings);
         assert_eq!(unfinished(), left);

@@ -1,4 +1,4 @@
-//! The ways out of messages about a configuration that cannot be kept, and about a folder that is rightly empty.
+//! The advice in the error messages about a configuration that cannot be saved, and about an empty folder, works.
 
 use crate::{
     options::{SERVERS, member_one},
@@ -28,15 +28,16 @@ use tempfile::TempDir;
 
 const CHANGED: &str = "server.1=a:1:2;3\nserver.2=b:1:2\nserver.4=d:1:2\n";
 
-/// A server's files. Its configuration may not be one that can be written.
-struct Place {
+/// A server's files. The configuration may be read-only.
+struct ServerFiles {
     dir: TempDir,
     writable: Arc<AtomicBool>,
 }
 
-impl Place {
-    fn new(writable: bool) -> Place {
-        let place = Place { dir: TempDir::new().unwrap(), writable: Arc::new(AtomicBool::new(writable)) };
+impl ServerFiles {
+    fn new(writable: bool) -> ServerFiles {
+        let place =
+            ServerFiles { dir: TempDir::new().unwrap(), writable: Arc::new(AtomicBool::new(writable)) };
         fs::create_dir(place.dir.path().join("conf")).unwrap();
         fs::write(place.zoo_cfg(), SERVERS).unwrap();
         place
@@ -90,9 +91,9 @@ fn save(server: &mut Persistence, membership: &Membership) -> Result<(), Storage
     Ok(())
 }
 
-/// The server has stopped, as it could not keep a change.
-fn stopped() -> Place {
-    let place = Place::new(false);
+/// The server has stopped because it could not save a change.
+fn stopped() -> ServerFiles {
+    let place = ServerFiles::new(false);
     let mut server = place.start(true);
     assert!(!server.starts_with(&place.written()));
     let said = save(&mut server, &changed()).unwrap_err().to_string();
@@ -105,11 +106,11 @@ fn stopped() -> Place {
 }
 
 #[test]
-fn a_configuration_that_was_made_writable_keeps_changes() {
+fn after_the_folder_is_made_writable_changes_are_saved() {
     let place = stopped();
     place.writable.store(true, Ordering::Relaxed);
     let mut server = place.start(true);
-    assert!(server.starts_with(&place.written()), "reconfig works where it leads");
+    assert!(server.starts_with(&place.written()), "reconfig works if this server leads");
     save(&mut server, &changed()).unwrap();
     drop(server);
     assert_eq!(place.written(), changed());
@@ -118,7 +119,7 @@ fn a_configuration_that_was_made_writable_keeps_changes() {
 }
 
 #[test]
-fn a_configuration_that_was_written_by_hand_is_as_good_as_a_kept_one() {
+fn a_configuration_edited_by_hand_counts_like_a_saved_one() {
     let place = stopped();
     fs::write(place.zoo_cfg(), CHANGED).unwrap();
     for _ in 0..2 {
@@ -129,8 +130,8 @@ fn a_configuration_that_was_written_by_hand_is_as_good_as_a_kept_one() {
 }
 
 #[test]
-fn a_configuration_that_never_changes_needs_not_be_writable() {
-    let place = Place::new(false);
+fn with_reconfig_disabled_the_folder_need_not_be_writable() {
+    let place = ServerFiles::new(false);
     assert!(!place.start(true).starts_with(&place.written()));
     for _ in 0..2 {
         assert!(place.start(false).starts_with(&place.written()));
@@ -145,11 +146,11 @@ fn append(zxid: Zxid) -> PersistOp {
     PersistOp::Append { zxid, record: Record(record.into()) }
 }
 
-/// A restart, before an epoch has begun, must not need the file again: the message about it says to make it once.
+/// A restart before the first epoch must not need the file again: the message says to create it once.
 #[test]
 fn initialize_counts_until_a_server_has_its_first_history() {
     for incomplete in [false, true] {
-        let place = Place::new(true);
+        let place = ServerFiles::new(true);
         let mut server = place.start(true);
         if incomplete {
             server.carry_out(PersistOp::MarkIncomplete).unwrap();
@@ -166,15 +167,15 @@ fn initialize_counts_until_a_server_has_its_first_history() {
         }
         let mut server = place.start(true);
         server.carry_out(PersistOp::SaveCurrent(Epoch(1))).unwrap();
-        assert!(!says_so(), "what is lost from now on is lost");
+        assert!(!says_so(), "data lost from now on must not go unnoticed");
         drop(server);
         assert!(!is_incomplete(&OsDisk, &place.folders()).unwrap());
     }
 }
 
 #[test]
-fn initialize_says_nothing_of_a_server_that_has_a_history() {
-    let place = Place::new(true);
+fn initialize_is_removed_if_the_server_has_a_history() {
+    let place = ServerFiles::new(true);
     place.start(true).carry_out(PersistOp::SaveCurrent(Epoch(1))).unwrap();
     fs::write(place.dir.path().join("data/initialize"), "").unwrap();
     drop(place.start(true));

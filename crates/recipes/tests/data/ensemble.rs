@@ -13,7 +13,7 @@ use crate::{
 };
 use ostler_client::CreateMode;
 use ostler_recipes::two_phase_commit::Vote;
-use ostler_testkit::Seen;
+use ostler_testkit::SeenFrame;
 use std::sync::Arc;
 use tokio::time::timeout;
 
@@ -30,10 +30,14 @@ async fn run(
         faults::play(exchange(&world), (fault, &world.proxy, ensemble), async || world.expire_now().await);
     let ((), happened) = patiently(&what, play).await;
     if happened && fault.is_some_and(|fault| fault.kind == Kind::Cut) {
-        let elsewhere = |seen: &Seen| matches!(seen, Seen::Handshake { server, .. } if *server != 0);
+        let elsewhere =
+            |seen: &SeenFrame| matches!(seen, SeenFrame::Handshake { server, .. } if *server != 0);
         // What comes after the last message can go without another connection.
         let seen = world.proxy.seen();
-        assert!(seen.iter().all(|seen| !matches!(seen, Seen::Handshake { .. }) || elsewhere(seen)), "{what}");
+        assert!(
+            seen.iter().all(|seen| !matches!(seen, SeenFrame::Handshake { .. }) || elsewhere(seen)),
+            "{what}"
+        );
     }
     let counted = (world.proxy.requests(), world.proxy.events(), happened);
     let ended = timeout(PATIENCE, world.end()).await;

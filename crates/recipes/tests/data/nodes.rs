@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use ostler_client::{Acl, CreateMode, ErrorCode, EventKind, Perms};
 use ostler_proto::op::Op;
 use ostler_recipes::nodes::{GroupMember, PersistentNode, PersistentTtlNode};
-use ostler_testkit::{CutPoint, Seen};
+use ostler_testkit::{CutPoint, SeenFrame};
 use std::time::Duration;
 
 /// It is created, set, deleted by somebody, is back, and goes when it is closed.
@@ -144,8 +144,8 @@ async fn a_node_that_is_changed_while_it_is_closed_goes_all_the_same() {
         let before = world.proxy.requests();
         within(node.close()).await;
         world.no_watches().await;
-        let is_deletion = |seen: &Seen| match seen {
-            Seen::Request { number, op: Some(Op::Delete) } => Some(number - before),
+        let is_deletion = |seen: &SeenFrame| match seen {
+            SeenFrame::Request { number, op: Some(Op::Delete) } => Some(number - before),
             _ => None,
         };
         let deletion = world.proxy.seen().iter().find_map(is_deletion).unwrap();

@@ -3,7 +3,7 @@
 
 use crate::servers::{Attach, Ensemble, PATIENCE, Servers, connect_string, faults, patiently};
 use ostler_client::{Client, ClientBuilder, Error, RetryPolicy};
-use ostler_testkit::{Counts, CutPoint, FrameProxy, Seen, TestOptions, TestServer, TestkitError};
+use ostler_testkit::{Counts, CutPoint, FrameProxy, SeenFrame, TestOptions, TestServer, TestkitError};
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 /// With this chance a client tries three servers in the order in which they are named.
@@ -58,7 +58,7 @@ impl World<Ensemble> {
         patiently("the ensemble is whole", ensemble.until_whole()).await;
         let addresses = patiently("it has a leader", ensemble.addresses_from(attach)).await;
         let world = World::with_root(ensemble, root, &addresses, None).await;
-        assert_eq!(world.proxy.seen().first(), Some(&Seen::Handshake { number: 1, server: 0 }));
+        assert_eq!(world.proxy.seen().first(), Some(&SeenFrame::Handshake { number: 1, server: 0 }));
         patiently("the client syncs", world.client.sync("/")).await.unwrap();
         world.proxy.reset();
         world

@@ -7,7 +7,7 @@ use ostler_recipes::{
     leader::{LeaderChange, LeaderLatch, LeaderSelector, Leadership, SelectorState},
     lock::{InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, Owner},
 };
-use ostler_testkit::{CutPoint, FrameProxy, Held, Seen};
+use ostler_testkit::{CutPoint, FrameProxy, HeldFrame, SeenFrame};
 use std::time::Duration;
 use tokio::time::{advance, pause, resume, sleep};
 
@@ -16,8 +16,8 @@ async fn wait_for_state(client: &Client, wanted: ConnectionState) {
     while patiently(wanted, states.next()).await.unwrap().state != wanted {}
 }
 
-fn is_op(seen: &Seen, wanted: &str) -> bool {
-    matches!(seen, Seen::Request { op: Some(op), .. } if format!("{op:?}").starts_with(wanted))
+fn is_op(seen: &SeenFrame, wanted: &str) -> bool {
+    matches!(seen, SeenFrame::Request { op: Some(op), .. } if format!("{op:?}").starts_with(wanted))
 }
 
 /// How many creates of children have gone through a proxy.
@@ -69,7 +69,7 @@ async fn curator_696_a_latch_does_not_lead_by_the_znode_of_a_session_that_is_ove
 
 /// A znode is created, and the reply does not come before the session is over. The server comes back, and the znode is
 /// still there. Gives its session.
-async fn lose_the_reply(world: &mut World, client: &Client, mut reply: Held) -> Session {
+async fn lose_the_reply(world: &mut World, client: &Client, mut reply: HeldFrame) -> Session {
     reply.reached().await.unwrap();
     let session = client.session().await.unwrap();
     world.server.kill().await;

@@ -2,7 +2,7 @@
 
 use crate::world::{Recipe, World, patiently};
 use ostler_recipes::lock::InterProcessMutex;
-use ostler_testkit::{CutPoint, Seen};
+use ostler_testkit::{CutPoint, SeenFrame};
 
 /// Whoever waits is dropped while a message of it is on its way, before and after the server has it. What it leaves
 /// behind, others would wait for.
@@ -118,7 +118,7 @@ async fn whoever_drops_a_mutex_and_takes_it_again_has_it_in_one_round_trip() {
         drop(mutex.acquire().await.unwrap());
     }
     let seen = proxy.seen().into_iter().filter_map(|seen| match seen {
-        Seen::Request { op: Some(op), .. } => Some(format!("{op:?}")),
+        SeenFrame::Request { op: Some(op), .. } => Some(format!("{op:?}")),
         _ => None,
     });
     let turns: Vec<String> = seen.skip_while(|op| op != "Delete").skip(1).collect();

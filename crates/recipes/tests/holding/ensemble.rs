@@ -11,7 +11,7 @@ use crate::{
     },
     world::{Recipe, World, patiently},
 };
-use ostler_testkit::Seen;
+use ostler_testkit::SeenFrame;
 use std::time::Duration;
 
 /// Longer than it takes to come back and to look.
@@ -41,7 +41,8 @@ async fn run(
     let most = if kind == Some(Kind::Expired) { 4 } else { 3 };
     assert!((2..=most).contains(&tokens.len()), "{what}: {tokens:?}");
     if kind == Some(Kind::Cut) && !proxy.cuts().is_empty() {
-        let elsewhere = |seen: &Seen| matches!(seen, Seen::Handshake { server, .. } if *server != 0);
+        let elsewhere =
+            |seen: &SeenFrame| matches!(seen, SeenFrame::Handshake { server, .. } if *server != 0);
         assert!(proxy.seen().iter().any(elsewhere), "{what}: it goes on at another member");
     }
     let counted = (proxy.requests(), proxy.events(), happened);

@@ -10,7 +10,7 @@ use ostler_recipes::{
         InterProcessSemaphoreMutex, Owner, attempt_revoke,
     },
 };
-use ostler_testkit::{CutPoint, Direction, Op, Seen};
+use ostler_testkit::{CutPoint, Direction, Op, SeenFrame};
 use std::{pin::pin, time::Duration};
 use tokio::sync::watch;
 
@@ -42,7 +42,8 @@ async fn the_queue_is_read_without_waiting_for_the_create() {
     let waiting = tokio::spawn(async move { InterProcessMutex::new(&ours, "/a").acquire().await });
     world.until("two requests", move |c| c.requests >= before + 2).await;
     let asked = proxy.seen();
-    let [Seen::Request { op: Some(made), .. }, Seen::Request { op: Some(list), .. }] = &asked[..] else {
+    let [SeenFrame::Request { op: Some(made), .. }, SeenFrame::Request { op: Some(list), .. }] = &asked[..]
+    else {
         panic!("a create, a list, and nothing that waits for a ping: {asked:?}")
     };
     assert_eq!((*made, *list), (Op::Create2, Op::GetChildren));

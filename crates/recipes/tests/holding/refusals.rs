@@ -6,13 +6,14 @@ use crate::{
 };
 use ostler_client::{Client, ErrorCode, Perms, RetryPolicy};
 use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
-use ostler_testkit::{CutPoint, FrameProxy, Op, Seen, TestEnsemble, TestOptions, TestServer};
+use ostler_testkit::{CutPoint, FrameProxy, Op, SeenFrame, TestEnsemble, TestOptions, TestServer};
 use std::{sync::Arc, time::Duration};
 
 const QUEUE: &str = "/mutex";
 
 fn requests(proxy: &FrameProxy, wanted: Op) -> usize {
-    let is_wanted = |seen: &&Seen| matches!(seen, Seen::Request { op: Some(op), .. } if *op == wanted);
+    let is_wanted =
+        |seen: &&SeenFrame| matches!(seen, SeenFrame::Request { op: Some(op), .. } if *op == wanted);
     proxy.seen().iter().filter(is_wanted).count()
 }
 

@@ -10,7 +10,7 @@ use ostler_recipes::{
     },
     lock::{InterProcessMutex, Owner},
 };
-use ostler_testkit::{CutPoint, FrameProxy, Seen};
+use ostler_testkit::{CutPoint, FrameProxy, SeenFrame};
 use std::{
     sync::{
         Arc, Mutex,
@@ -568,7 +568,7 @@ async fn a_free_lock_is_taken_and_released_with_three_requests() {
     guard.release().await.unwrap();
     let ops = proxy.seen();
     assert!(
-        matches!(&ops[..], [Seen::Request { .. }, Seen::Request { .. }, Seen::Request { .. }]),
+        matches!(&ops[..], [SeenFrame::Request { .. }, SeenFrame::Request { .. }, SeenFrame::Request { .. }]),
         "{ops:?}"
     );
 }

@@ -5,7 +5,7 @@ use crate::{
     world::{Recipe, World, builder, is_record, open_journal, patiently, write_journal},
 };
 use ostler_client::Client;
-use ostler_testkit::{Change, ChangeKind, Direction, FrameProxy, Seen};
+use ostler_testkit::{Change, ChangeKind, Direction, FrameProxy, SeenFrame};
 use std::{
     any::type_name_of_val,
     convert::Infallible,
@@ -71,8 +71,8 @@ async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: impl AsyncFn(&
     let gone = history.iter().find(|change| is_end_of(&history, token, change)).unwrap();
     assert!(last_word.zxid < gone.zxid && gone.zxid < first_word.zxid, "{what}: one after the other");
     let nobody = Duration::from_millis(first_word.time_ms - last_word.time_ms);
-    let after = next_proxy.seen().into_iter().skip_while(|seen| !matches!(seen, Seen::Event { .. }));
-    let requests = after.filter(|seen| matches!(seen, Seen::Request { .. })).count();
+    let after = next_proxy.seen().into_iter().skip_while(|seen| !matches!(seen, SeenFrame::Event { .. }));
+    let requests = after.filter(|seen| matches!(seen, SeenFrame::Request { .. })).count();
     println!("{what}: {nobody:?}, {requests} requests from the event to the write, a pulse in {gap:?}");
     // The session's end and the event take their time too.
     let round_trips = gap * (u32::try_from(requests).unwrap() + 2);

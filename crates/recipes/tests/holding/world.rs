@@ -13,7 +13,7 @@ use ostler_recipes::{
         InterProcessSemaphoreMutex,
     },
 };
-use ostler_testkit::{Counts, FrameProxy, Seen, TestOptions, TestServer};
+use ostler_testkit::{Counts, FrameProxy, SeenFrame, TestOptions, TestServer};
 use std::{
     fmt::Debug,
     future::Future,
@@ -62,7 +62,7 @@ impl<S: Servers> World<S> {
     pub(crate) async fn proxied_by(&self, servers: &[SocketAddr]) -> (FrameProxy, Client) {
         let proxy = FrameProxy::before(servers).await.unwrap();
         let client = builder(&proxy.connect_string(), SESSION).seed(IN_ORDER).connect().await.unwrap();
-        assert_eq!(proxy.seen().first(), Some(&Seen::Handshake { number: 1, server: 0 }));
+        assert_eq!(proxy.seen().first(), Some(&SeenFrame::Handshake { number: 1, server: 0 }));
         proxy.reset();
         (proxy, client)
     }

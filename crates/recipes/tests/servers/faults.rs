@@ -1,7 +1,7 @@
 //! What goes wrong, once, at a chosen message of an exchange, and where to begin: every message is enumerated.
 
 use super::{Attach, Ensemble};
-use ostler_testkit::{CutPoint, FrameProxy, Held};
+use ostler_testkit::{CutPoint, FrameProxy, HeldFrame};
 use std::fmt::Debug;
 use tokio::sync::Notify;
 
@@ -206,7 +206,7 @@ pub(crate) async fn play<T>(
 }
 
 /// A request goes to whoever is left; a reply or an event is lost.
-fn go_on(held: Held, point: CutPoint) {
+fn go_on(held: HeldFrame, point: CutPoint) {
     match point {
         CutPoint::BeforeRequest(_) => held.pass(),
         _ => held.cut(),

@@ -249,7 +249,7 @@ impl TxnLog {
             // An old mark is a lower bound, so it is still right. An error of the log itself shows with the next batch.
             Err(error) => {
                 self.unmarked = true;
-                tracing::warn!(%error, "how far the log is synced is not noted any more");
+                tracing::warn!(%error, "the file log-synced cannot be written, so it is not updated any more");
             }
         }
         Ok(())

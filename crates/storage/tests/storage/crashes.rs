@@ -151,7 +151,7 @@ impl Machine {
     }
 
     /// The crash comes during a commit or right after it. If only the process dies, the next one reads what was written
-    /// but not synced. What it keeps of that must be durable then.
+    /// but not synced. All of that which it keeps must be durable then.
     fn crash(&mut self, batch: &[usize], power: bool) {
         let in_doubt = self.records(batch);
         let at = self.random(7);

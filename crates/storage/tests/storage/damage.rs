@@ -179,9 +179,10 @@ fn a_torn_tail_of_an_older_file_is_accepted_if_the_next_file_has_the_cut_record(
         let found = drain(&mut reader).unwrap();
         assert_eq!((found, reader.torn_tail()), ([&records[..1], &records[2..]].concat(), None));
         // Only the zeros at the start of the record are left, or there is a torn tail to report.
-        let told: Vec<_> = reader.torn_before().iter().map(|torn| (&*torn.file, torn.zxid_before)).collect();
+        let reported: Vec<_> =
+            reader.torn_before().iter().map(|torn| (&*torn.file, torn.zxid_before)).collect();
         let (before, rest) = (file(1), records[1].1.len() + 13 - cut);
-        assert_eq!(told, [(&*before, Zxid(1))][..usize::from(rest > 4)], "cut {cut}");
+        assert_eq!(reported, [(&*before, Zxid(1))][..usize::from(rest > 4)], "cut {cut}");
         disk.put(&file(1), &whole);
     }
 }

@@ -98,7 +98,7 @@ fn transactions_are_never_overwritten() {
     let error = commit().unwrap_err();
     assert!(matches!(error, StorageError::LogExists { .. }), "{error}");
     assert!(error.to_string().contains("/logs/log.5"), "{error}");
-    disk.put(Path::new("/logs/log.5"), b"somebody else's file");
+    disk.put(Path::new("/logs/log.5"), b"another server's file");
     assert!(matches!(commit(), Err(StorageError::LogExists { .. })));
 }
 

@@ -16,7 +16,7 @@ use std::{
     path::Path,
 };
 
-const SECRET: &str = "somebody's, and longer than what is written\n";
+const SECRET: &str = "of another user, and longer than the written text\n";
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777

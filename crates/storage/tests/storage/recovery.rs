@@ -183,8 +183,8 @@ fn a_log_with_older_transactions_than_its_name_says_refuses_the_start() {
         let new = world.log(7..=9);
         world.lose_overwrite(&new, &old);
         let error = world.recover(STRICT).unwrap_err().to_string();
-        let told = "log.7: damaged at byte 16: its first transaction is 0x1, and by its name it is 0x7";
-        assert!(error.contains(told), "{error}");
+        let message = "log.7: damaged at byte 16: its first transaction is 0x1, and by its name it is 0x7";
+        assert!(error.contains(message), "{error}");
     }
 }
 

@@ -107,7 +107,7 @@ fn a_server_continues_a_log_that_appeared_while_it_ran_after_a_restart() {
     other.write().unwrap();
     drop(other);
     let said = server.write().unwrap_err().to_string();
-    assert!(said.contains("exists and holds transactions") && said.contains("then restart"), "{said}");
+    assert!(said.contains("exists and has transactions") && said.contains("then restart"), "{said}");
     for last in 2..4 {
         server = server.restart();
         assert_eq!(server.last, Zxid(last));

@@ -25,9 +25,9 @@ use tokio::{
     time::Instant,
 };
 
-/// Of a request, a reply: no server and no client of ours sends longer ones.
+/// The largest frame in bytes. Neither servers nor clients send larger ones.
 const FRAME_MAX: usize = 64 << 20;
-/// Frames on their way in one direction.
+/// The number of frames that can wait in one direction.
 const LANE: usize = 1024;
 /// How long the other side may take to notice that a connection was cut.
 const LINGER: Duration = Duration::from_secs(5);
@@ -53,14 +53,14 @@ impl Shared {
     }
 }
 
-/// A request that the server has, and the client has no answer to.
+/// A request that was passed to the server and has no reply yet.
 struct Unanswered {
     number: u64,
     /// `None` for a handshake.
     xid: Option<i32>,
 }
 
-/// The proxy cuts the connection, or one side has gone.
+/// The end of a connection: the proxy has cut it, or one side has closed it.
 struct End;
 
 impl From<io::Error> for End {
@@ -71,7 +71,7 @@ impl From<io::Error> for End {
 
 struct Connection<'s> {
     shared: &'s Shared,
-    /// Which of the proxy's servers.
+    /// The index of the server among the proxy's servers.
     place: usize,
     unanswered: Mutex<VecDeque<Unanswered>>,
     answered: Notify,
@@ -96,7 +96,7 @@ pub(crate) async fn serve(client: TcpStream, (place, server): (usize, SocketAddr
     let (server_reads, server_frames) = mpsc::channel(LANE);
     let (mut from_client, mut from_server) = (from_client, from_server);
     tokio::select! {
-        // What has come before the end of either side is still passed on.
+        // These two never complete, so frames that arrived before the end of a side are still passed on.
         () = read_to_end(&mut from_client, client_reads) => {}
         () = read_to_end(&mut from_server, server_reads) => {}
         _ = connection.requests(client_frames, &mut to_server) => {}
@@ -107,8 +107,8 @@ pub(crate) async fn serve(client: TcpStream, (place, server): (usize, SocketAddr
     part(from_client, to_client).await;
 }
 
-/// Closes the client's side so that it still gets what was passed on before: to close over unread bytes would be to
-/// take that back.
+/// Closes the client's side in order, so that the client still gets the frames that were passed on. A close with unread
+/// bytes would reset the connection and discard them.
 async fn part(mut read: OwnedReadHalf, mut write: OwnedWriteHalf) {
     let _ = write.shutdown().await;
     let mut rest = vec![0; 4096];
@@ -121,12 +121,12 @@ async fn read_to_end(read: &mut (impl AsyncRead + Unpin), frames: mpsc::Sender<(
     std::future::pending().await
 }
 
-/// Waits for the word of whoever holds a frame.
+/// Waits for the test's decision about a held frame.
 async fn held_by(mut gate: Gate) -> Result<(), End> {
     if gate.passes().await { Ok(()) } else { Err(End) }
 }
 
-/// Frames, length included, each with the time at which it came. Ends with the connection.
+/// Reads frames, with their lengths and arrival times, until the connection ends.
 async fn read_frames(
     read: &mut (impl AsyncRead + Unpin),
     frames: mpsc::Sender<(Instant, Vec<u8>)>,
@@ -174,7 +174,7 @@ impl Connection<'_> {
             first = false;
             if alone {
                 let point = CutPoint::BeforeRequest(number);
-                // Taken now: who holds the frame hears of it if the connection ends before all are answered.
+                // Taken now, so that the test notices if the connection ends before all are answered.
                 let held = self.shared.plan().held_at(point);
                 self.until_answered(|_| true).await;
                 match held {
@@ -200,7 +200,7 @@ impl Connection<'_> {
         let mut first = true;
         while let Some((came, frame)) = frames.recv().await {
             self.lane(Direction::ToClient, came).await;
-            // A handshake's answer has no header.
+            // The reply to a handshake has no header.
             let xid = frame.get(4..8).filter(|_| !std::mem::take(&mut first));
             let xid = xid.map(|xid| i32::from_be_bytes([xid[0], xid[1], xid[2], xid[3]]));
             match xid {
@@ -231,14 +231,14 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Waits until none of the requests that are meant waits for its reply.
-    async fn until_answered(&self, meant: impl Fn(u64) -> bool) {
-        while self.unanswered().iter().any(|waiting| meant(waiting.number)) {
+    /// Waits until no unanswered request matches.
+    async fn until_answered(&self, matches: impl Fn(u64) -> bool) {
+        while self.unanswered().iter().any(|waiting| matches(waiting.number)) {
             self.answered.notified().await;
         }
     }
 
-    /// The connection has ended, and with it what has not come by now.
+    /// The connection has ended, and missing replies will not come.
     fn give_up_replies(&self) {
         let (mut plan, unanswered) = (self.shared.plan(), self.unanswered());
         for waiting in unanswered.iter() {
@@ -246,7 +246,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Does what is planned for this point.
+    /// Performs the planned action at this point.
     async fn mark(&self, point: CutPoint) -> Result<(), End> {
         let mark = self.shared.plan().at(point);
         match mark {
@@ -256,7 +256,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits as long as frames of this direction have to.
+    /// Waits until a frame of this direction may pass.
     async fn lane(&self, direction: Direction, came: Instant) {
         lane::pass(&mut self.shared.flow.subscribe(), |flow| flow.lane(direction), came).await;
     }

@@ -1,8 +1,8 @@
-//! What becomes of all frames, whichever they are.
+//! Faults that apply to all frames of a proxy.
 
 use crate::lane::Lane;
 
-/// Which way.
+/// A direction through the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the clients: requests.
@@ -13,7 +13,7 @@ pub enum Direction {
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Flow {
-    /// A connection of an earlier one is cut.
+    /// Grows with each cut of all connections. Connections of an earlier generation are closed.
     pub(crate) generation: u64,
     pub(crate) blocked: bool,
     to_server: Lane,

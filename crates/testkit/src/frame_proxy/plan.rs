@@ -1,24 +1,24 @@
-//! Which frame is which, and what is to become of it. No socket here.
+//! Numbers the frames, and holds the plan of cuts and holds. It has no sockets.
 
 use super::gate::Gate;
 use ostler_proto::op::Op;
 use std::{collections::HashMap, fmt};
 
-/// A place in an exchange at which the connection can break. Numbers begin at 1.
+/// A point in an exchange at which a proxy can cut the connection or hold a frame. Numbers begin at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CutPoint {
-    /// All requests before this one are answered; it never reaches the server.
+    /// All requests before this one are answered. This one does not reach the server.
     BeforeRequest(u64),
-    /// The server has done this request and answered it; the client does not hear of it.
+    /// The server has done this request and replied. The reply does not reach the client.
     BeforeReply(u64),
-    /// The client has heard the answer to this request, and nothing after it.
+    /// The reply to this request has reached the client, and nothing after it.
     AfterReply(u64),
-    /// The server has sent this watch event, and the client does not hear of it.
+    /// The server has sent this watch event. The event does not reach the client.
     BeforeEvent(u64),
 }
 
 impl CutPoint {
-    /// Every place of an exchange with this number of requests and events.
+    /// Every point of an exchange with this number of requests and events.
     pub fn all(requests: u64, events: u64) -> impl Iterator<Item = CutPoint> {
         let of_requests = (1..=requests)
             .flat_map(|n| [CutPoint::BeforeRequest(n), CutPoint::BeforeReply(n), CutPoint::AfterReply(n)]);
@@ -37,21 +37,21 @@ impl fmt::Display for CutPoint {
     }
 }
 
-/// A frame that has a number.
+/// A numbered frame that has passed through a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen {
+pub enum SeenFrame {
     /// The first frame of a connection.
     Handshake {
         /// Its number among the requests.
         number: u64,
-        /// To which of the proxy's servers, the first being 0.
+        /// The index of the server among the proxy's servers, from 0 on.
         server: usize,
     },
     /// A request.
     Request {
         /// Its number among the requests.
         number: u64,
-        /// What it asks for; `None` for a code that nobody knows.
+        /// The operation; `None` for an unknown code.
         op: Option<Op>,
     },
     /// A watch event.
@@ -61,7 +61,7 @@ pub enum Seen {
     },
 }
 
-/// What is to happen at a point.
+/// The planned action at a point.
 #[derive(Debug, Clone)]
 pub(super) enum Mark {
     Cut,
@@ -73,7 +73,7 @@ pub(crate) struct Plan {
     requests: u64,
     events: u64,
     marks: HashMap<CutPoint, Mark>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenFrame>,
     cuts: Vec<CutPoint>,
 }
 
@@ -98,7 +98,7 @@ impl Plan {
         self.events
     }
 
-    pub(super) fn seen(&self) -> &[Seen] {
+    pub(super) fn seen(&self) -> &[SeenFrame] {
         &self.seen
     }
 
@@ -109,25 +109,25 @@ impl Plan {
     /// Numbers a handshake.
     pub(super) fn handshake(&mut self, server: usize) -> u64 {
         self.requests += 1;
-        self.seen.push(Seen::Handshake { number: self.requests, server });
+        self.seen.push(SeenFrame::Handshake { number: self.requests, server });
         self.requests
     }
 
     /// Numbers a request.
     pub(super) fn request(&mut self, code: i32) -> u64 {
         self.requests += 1;
-        self.seen.push(Seen::Request { number: self.requests, op: Op::from_code(code) });
+        self.seen.push(SeenFrame::Request { number: self.requests, op: Op::from_code(code) });
         self.requests
     }
 
     /// Numbers an event.
     pub(super) fn event(&mut self) -> u64 {
         self.events += 1;
-        self.seen.push(Seen::Event { number: self.events });
+        self.seen.push(SeenFrame::Event { number: self.events });
         self.events
     }
 
-    /// What is to happen here; a mark is used up.
+    /// Takes the planned action at this point, and records a cut.
     pub(super) fn at(&mut self, point: CutPoint) -> Option<Mark> {
         let mark = self.marks.remove(&point)?;
         if matches!(mark, Mark::Cut) {
@@ -136,7 +136,7 @@ impl Plan {
         Some(mark)
     }
 
-    /// Who holds the frame that comes here; it is used up.
+    /// Takes the gate of a planned hold at this point.
     pub(super) fn held_at(&mut self, point: CutPoint) -> Option<Gate> {
         match self.marks.remove(&point)? {
             Mark::Hold(gate) => Some(gate),
@@ -147,19 +147,19 @@ impl Plan {
         }
     }
 
-    /// The reply to this request never comes: who would hold it hears of that.
+    /// The reply to this request never comes. Drops the gates of planned holds there, which the test notices.
     pub(super) fn unanswered_for_good(&mut self, request: u64) {
         let _ = self.held_at(CutPoint::BeforeReply(request));
         let _ = self.held_at(CutPoint::AfterReply(request));
     }
 
-    /// Whether something is to happen once this request is answered: then it must be the last one at the server.
+    /// Whether an action is planned at the reply to this request. Then no later request may reach the server before.
     pub(super) fn ends_with(&self, request: u64) -> bool {
         self.marks.contains_key(&CutPoint::BeforeReply(request))
             || self.marks.contains_key(&CutPoint::AfterReply(request))
     }
 
-    /// Whether something is to happen instead of this request: then all before it must be answered.
+    /// Whether an action is planned before this request. Then all requests before it must be answered first.
     pub(super) fn begins_with(&self, request: u64) -> bool {
         self.marks.contains_key(&CutPoint::BeforeRequest(request))
     }

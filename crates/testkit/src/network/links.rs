@@ -1,25 +1,25 @@
-//! The rules of an ensemble's network.
+//! The faults of an ensemble's network.
 
 use crate::lane::Lane;
 use ostler_proto::id::ServerId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Two members, the smaller number first.
+/// Two members, the smaller id first.
 type Pair = (ServerId, ServerId);
 
 fn pair(a: ServerId, b: ServerId) -> Pair {
     (a.min(b), a.max(b))
 }
 
-/// What lies between each two members. By default all is well.
+/// The faults between each two members. By default there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Links {
-    /// From one to another.
+    /// Delay and silence from one member to another.
     lanes: BTreeMap<(ServerId, ServerId), Lane>,
     cut: BTreeSet<Pair>,
-    /// How often each was cut.
+    /// How often each pair was cut.
     cuts: BTreeMap<Pair, u64>,
-    /// Who has left whom, who does not know.
+    /// Pairs of a member that has closed its connections, and the member that has not noticed it.
     deserted: BTreeSet<(ServerId, ServerId)>,
 }
 
@@ -32,7 +32,7 @@ impl Links {
         self.lanes.entry((from, to)).or_default()
     }
 
-    /// Connections of an earlier number are over.
+    /// The number of cuts of a pair. Connections from before the last cut are closed.
     pub(crate) fn cuts(&self, a: ServerId, b: ServerId) -> u64 {
         self.cuts.get(&pair(a, b)).copied().unwrap_or(0)
     }
@@ -41,29 +41,29 @@ impl Links {
         self.cut.contains(&pair(a, b))
     }
 
-    /// Whether a connection can be made: that takes words of both sides.
+    /// Whether one direction is silent. Then no connection can be made, which needs both.
     pub(crate) fn is_silent(&self, a: ServerId, b: ServerId) -> bool {
         self.lane(a, b).silent || self.lane(b, a).silent
     }
 
-    /// Ends all connections for the first of the two. The second is not told, and no more can be made.
-    pub(crate) fn desert(&mut self, leaves: ServerId, left: ServerId) {
-        self.cut(leaves, left);
-        self.deserted.insert((leaves, left));
+    /// Closes all connections at the end of the first member. The second one does not notice, and no connection can be made.
+    pub(crate) fn desert(&mut self, closer: ServerId, kept: ServerId) {
+        self.cut(closer, kept);
+        self.deserted.insert((closer, kept));
     }
 
-    /// Whether the first has left the second.
-    pub(crate) fn is_deserted(&self, leaves: ServerId, left: ServerId) -> bool {
-        self.deserted.contains(&(leaves, left))
+    /// Whether the first member has deserted the second.
+    pub(crate) fn is_deserted(&self, closer: ServerId, kept: ServerId) -> bool {
+        self.deserted.contains(&(closer, kept))
     }
 
-    /// Ends all connections, and lets no more be made.
+    /// Closes all connections, and each new one at once.
     pub(crate) fn cut(&mut self, a: ServerId, b: ServerId) {
         *self.cuts.entry(pair(a, b)).or_default() += 1;
         self.cut.insert(pair(a, b));
     }
 
-    /// Everything is well again between two.
+    /// Removes all faults between two members.
     pub(crate) fn heal(&mut self, a: ServerId, b: ServerId) {
         self.cut.remove(&pair(a, b));
         self.deserted.remove(&(a, b));
@@ -72,7 +72,7 @@ impl Links {
         self.lanes.remove(&(b, a));
     }
 
-    /// Everything is well again.
+    /// Removes all faults.
     pub(crate) fn heal_all(&mut self) {
         self.cut.clear();
         self.deserted.clear();

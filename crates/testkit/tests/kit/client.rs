@@ -34,12 +34,12 @@ pub(crate) enum Frame {
 }
 
 impl Client {
-    /// A new session.
+    /// Opens a new session.
     pub(crate) async fn open(server: SocketAddr) -> io::Result<Client> {
         Client::connect(server, SessionId::NONE, [0; 16], 30_000).await
     }
 
-    /// An old one; a session of 0 says that it is gone.
+    /// Reconnects to the session of another client. The returned session is 0 if it has expired.
     pub(crate) async fn reopen(server: SocketAddr, of: &Client) -> io::Result<Client> {
         Client::connect(server, of.session, of.password, 30_000).await
     }

@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Frame};
 use ostler_testkit::{
-    ChangeKind, CutPoint, FrameProxy, Seen, ServerId, TestEnsemble, TestOptions, TestkitError,
+    ChangeKind, CutPoint, FrameProxy, SeenFrame, ServerId, TestEnsemble, TestOptions, TestkitError,
 };
 use std::{collections::BTreeSet, io::ErrorKind, net::TcpStream, time::Duration};
 
@@ -23,7 +23,7 @@ async fn all_have(ensemble: &TestEnsemble, path: &str) {
 }
 
 #[tokio::test]
-async fn an_ensemble_serves_and_goes_with_its_folders() {
+async fn an_ensemble_serves_and_removes_its_folders_when_dropped() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut dirs = Vec::new();
@@ -43,7 +43,7 @@ async fn an_ensemble_serves_and_goes_with_its_folders() {
 }
 
 #[tokio::test]
-async fn ensembles_of_one_and_with_observers_work_too() {
+async fn ensembles_of_one_member_and_with_observers_work() {
     let one = TestEnsemble::start(1).await.unwrap();
     assert_eq!(client_of(&one, ServerId(1)).await.create("/a").await.unwrap(), 0);
     let mut ensemble = TestEnsemble::start_with(4, TestOptions::new().observers(1)).await.unwrap();
@@ -51,7 +51,7 @@ async fn ensembles_of_one_and_with_observers_work_too() {
     for id in [1, 2].map(ServerId) {
         ensemble.kill(id).await.unwrap();
     }
-    // The observer's vote would make a quorum.
+    // With the observer's vote there would be a quorum.
     let led = tokio::time::timeout(Duration::from_millis(500), ensemble.until_led_by_another(ServerId(3)));
     assert!(!matches!(led.await, Ok(Ok(_))));
     ensemble.restart(ServerId(1)).await.unwrap();
@@ -94,12 +94,12 @@ async fn a_member_stops_in_order_and_comes_back() {
     assert_eq!(client_of(&ensemble, leader).await.create("/a").await.unwrap(), 0);
     ensemble.restart(follower).await.unwrap();
     all_have(&ensemble, "/a").await;
-    assert_eq!(ensemble.leader(), Some(leader), "nobody looked for another");
+    assert_eq!(ensemble.leader(), Some(leader), "no election took place");
     assert!(matches!(ensemble.kill(ServerId(9)).await, Err(TestkitError::NoMember(ServerId(9)))));
 }
 
 #[tokio::test]
-async fn a_session_at_a_follower_expires_by_the_leaders_word() {
+async fn a_session_at_a_follower_is_expired_by_the_leader() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let follower = others(&ensemble, leader)[0];
@@ -132,10 +132,10 @@ async fn a_leader_that_is_cut_off_gives_up_and_follows_when_the_links_heal() {
     assert_eq!(ensemble.leader(), Some(next));
 }
 
-/// The others have another leader at once; it answers by what it has, takes what is written and gives no answer to that.
+/// The others elect another leader at once. The deserted one answers reads, accepts writes and does not answer them.
 #[tokio::test]
-async fn a_deserted_leader_does_not_know_before_the_links_heal() {
-    // It would give up after ten of them.
+async fn a_deserted_leader_goes_on_until_the_links_heal() {
+    // It would give up after ten ticks.
     let ensemble =
         TestEnsemble::start_with(3, TestOptions::new().tick(Duration::from_secs(2))).await.unwrap();
     let leader = ensemble.leader().unwrap();
@@ -144,33 +144,33 @@ async fn a_deserted_leader_does_not_know_before_the_links_heal() {
     let next = ensemble.until_led_by_another(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
     assert!(!left.exists("/a", false).await.unwrap(), "it has not heard of it");
-    let unheard = left.send_create("/unheard", false).await.unwrap();
+    let unanswered = left.send_create("/unanswered", false).await.unwrap();
     ensemble.member(leader).unwrap().until(|counts| counts.outstanding == 1).await.unwrap();
     ensemble.heal();
-    assert!(left.reply_to(unheard).await.is_err(), "it was never acknowledged");
+    assert!(left.reply_to(unanswered).await.is_err(), "the create was never acknowledged");
     ensemble.until_led().await.unwrap();
     all_have(&ensemble, "/a").await;
-    assert!(!client_of(&ensemble, leader).await.exists("/unheard", false).await.unwrap());
-    // By the others' logs: its own can have what was taken back by a snapshot.
+    assert!(!client_of(&ensemble, leader).await.exists("/unanswered", false).await.unwrap());
+    // The history comes from the logs of the others. Its own log can have transactions that a snapshot has undone.
     let history = ensemble.history(0).unwrap();
     assert_eq!(history.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["/a"]);
 }
 
-/// Nobody is told: the others have to notice by the time that passes.
+/// The others notice the silence only after a timeout.
 #[tokio::test]
-async fn an_isolated_leader_is_replaced_and_loses_what_nobody_else_has() {
+async fn an_isolated_leader_is_replaced_and_loses_its_uncommitted_writes() {
     let options = TestOptions::new().tick(Duration::from_millis(100));
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
     ensemble.isolate(leader);
-    let unheard = left.send_create("/unheard", false).await.unwrap();
+    let unanswered = left.send_create("/unanswered", false).await.unwrap();
     let next = ensemble.until_led_by_another(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
-    assert!(left.reply_to(unheard).await.is_err(), "it was never acknowledged");
+    assert!(left.reply_to(unanswered).await.is_err(), "the create was never acknowledged");
     ensemble.heal();
     all_have(&ensemble, "/a").await;
-    assert!(!client_of(&ensemble, leader).await.exists("/unheard", false).await.unwrap());
+    assert!(!client_of(&ensemble, leader).await.exists("/unanswered", false).await.unwrap());
 }
 
 #[tokio::test]
@@ -199,7 +199,7 @@ async fn a_paused_leader_wakes_up_as_a_follower() {
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
     ensemble.pause(leader).await.unwrap();
-    assert_eq!(ensemble.leader(), None, "who sleeps leads nobody");
+    assert_eq!(ensemble.leader(), None, "a paused member does not count as leader");
     let asked = left.send_create("/late", false).await.unwrap();
     let next = ensemble.until_led().await.unwrap();
     assert_ne!(next, leader);
@@ -222,7 +222,7 @@ async fn a_paused_member_can_be_killed() {
 }
 
 #[tokio::test]
-async fn one_proxy_can_stand_before_all_members() {
+async fn one_frame_proxy_serves_all_members() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
     let proxy = FrameProxy::before(&ensemble.addresses()).await.unwrap();
     let mut client = Client::open(proxy.addresses()[0]).await.unwrap();
@@ -232,11 +232,11 @@ async fn one_proxy_can_stand_before_all_members() {
     let mut client = Client::reopen(proxy.addresses()[1], &client).await.unwrap();
     assert!(client.exists("/a", false).await.unwrap());
     assert_eq!(proxy.requests(), 4);
-    let handshakes: Vec<Seen> =
-        proxy.seen().into_iter().filter(|seen| matches!(seen, Seen::Handshake { .. })).collect();
+    let handshakes: Vec<SeenFrame> =
+        proxy.seen().into_iter().filter(|seen| matches!(seen, SeenFrame::Handshake { .. })).collect();
     assert_eq!(
         handshakes,
-        [Seen::Handshake { number: 1, server: 0 }, Seen::Handshake { number: 3, server: 1 }]
+        [SeenFrame::Handshake { number: 1, server: 0 }, SeenFrame::Handshake { number: 3, server: 1 }]
     );
 }
 
@@ -249,7 +249,7 @@ async fn each_session_counts_once() {
         for id in ensemble.members() {
             clients.push(client_of(&ensemble, id).await);
         }
-        // With an ephemeral znode a session is the ensemble's, whatever it was before.
+        // With its first ephemeral a local session becomes a global one.
         assert_eq!(clients[0].create_ephemeral("/of-1").await.unwrap(), 0);
         ensemble.until_settled().await.unwrap();
         assert_eq!(ensemble.counts().unwrap().sessions, 3);
@@ -262,7 +262,7 @@ async fn each_session_counts_once() {
     }
 }
 
-/// Whoever waits for something of all members sees what those do that were killed and started meanwhile.
+/// A wait on all members includes members that were killed and started meanwhile.
 #[tokio::test]
 async fn counts_are_those_of_all_members_that_run() {
     let mut ensemble = TestEnsemble::start(3).await.unwrap();
@@ -292,9 +292,9 @@ async fn counts_are_those_of_all_members_that_run() {
     assert!(matches!(gone.await, Err(TestkitError::Down)));
 }
 
-/// By the logs of all, whichever members have been down meanwhile.
+/// The history comes from the logs of all members. Some of them were down meanwhile.
 #[tokio::test]
-async fn the_history_has_each_znode_that_came_and_went() {
+async fn the_history_has_each_created_and_deleted_znode() {
     let mut ensemble = TestEnsemble::start(3).await.unwrap();
     let mut sessions = Vec::new();
     for round in 0..3 {
@@ -313,7 +313,7 @@ async fn the_history_has_each_znode_that_came_and_went() {
     let history = ensemble.history(0).unwrap();
     assert!(history.is_sorted_by(|a, b| a.zxid < b.zxid));
     let created = |round: usize| ChangeKind::Created { owner: Some(sessions[round]), data: vec![] };
-    let told: Vec<(&str, ChangeKind)> =
+    let changes: Vec<(&str, ChangeKind)> =
         history.iter().map(|change| (&*change.path, change.kind.clone())).collect();
     let expected = [
         ("/in-0", created(0)),
@@ -323,7 +323,7 @@ async fn the_history_has_each_znode_that_came_and_went() {
         ("/in-1", ChangeKind::Deleted),
         ("/in-2", ChangeKind::Deleted),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(changes, expected);
     let later = ensemble.history(history[3].zxid).unwrap();
     assert_eq!(later, history[4..]);
 }
@@ -338,7 +338,7 @@ async fn slow_links_make_slow_writes() {
         ensemble.delay(other, leader, Duration::from_millis(40));
     }
     let begun = std::time::Instant::now();
-    // All at once: a delay is not a limit of how much goes through.
+    // Pipelined: a delay does not limit the throughput.
     for at in 0..20 {
         client.send_create(&format!("/{at}"), false).await.unwrap();
     }

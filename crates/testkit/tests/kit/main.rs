@@ -1,4 +1,4 @@
-//! The kit itself, through clients on raw sockets.
+//! Tests of the test kit, through clients on raw sockets.
 #![allow(clippy::unwrap_used)]
 
 mod client;

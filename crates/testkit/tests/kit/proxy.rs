@@ -1,24 +1,24 @@
-//! Breaking a connection at a chosen frame.
+//! Cuts and holds at a chosen frame.
 
 use crate::client::{Client, Frame};
 use ostler_proto::op::Op;
-use ostler_testkit::{CutPoint, Direction, FrameProxy, Seen, TestServer};
+use ostler_testkit::{CutPoint, Direction, FrameProxy, SeenFrame, TestServer};
 use std::{io, net::SocketAddr, time::Duration};
 
-/// What a client has heard of its creates before its connection broke.
-struct Heard {
+/// The replies and events that a client has received before its connection was cut.
+struct Received {
     answers: usize,
     events: usize,
 }
 
 /// Opens a session, watches /2, and creates /1 to /3, one after the other or all at once.
-async fn exchange(address: SocketAddr, pipelined: bool) -> (Heard, io::Result<()>) {
-    let mut heard = Heard { answers: 0, events: 0 };
+async fn exchange(address: SocketAddr, pipelined: bool) -> (Received, io::Result<()>) {
+    let mut heard = Received { answers: 0, events: 0 };
     let done = attempt(address, pipelined, &mut heard).await;
     (heard, done)
 }
 
-async fn attempt(address: SocketAddr, pipelined: bool, heard: &mut Heard) -> io::Result<()> {
+async fn attempt(address: SocketAddr, pipelined: bool, heard: &mut Received) -> io::Result<()> {
     let mut client = Client::open(address).await?;
     client.exists("/2", true).await?;
     for at in 1..=3 {
@@ -31,7 +31,7 @@ async fn attempt(address: SocketAddr, pipelined: bool, heard: &mut Heard) -> io:
     client.ping().await
 }
 
-async fn hear(client: &mut Client, heard: &mut Heard, wanted: usize) -> io::Result<()> {
+async fn hear(client: &mut Client, heard: &mut Received, wanted: usize) -> io::Result<()> {
     while heard.answers < wanted {
         match client.next().await? {
             Frame::Reply { error, .. } => {
@@ -65,21 +65,21 @@ async fn an_exchange_is_seen_frame_by_frame() {
     done.unwrap();
     assert_eq!((heard.answers, heard.events), (3, 1));
     assert_eq!((proxy.requests(), proxy.events()), (5, 1), "the ping has no number");
-    let request = |number, op| Seen::Request { number, op: Some(op) };
+    let request = |number, op| SeenFrame::Request { number, op: Some(op) };
     let expected = [
-        Seen::Handshake { number: 1, server: 0 },
+        SeenFrame::Handshake { number: 1, server: 0 },
         request(2, Op::Exists),
         request(3, Op::Create),
         request(4, Op::Create),
-        Seen::Event { number: 1 },
+        SeenFrame::Event { number: 1 },
         request(5, Op::Create),
     ];
     assert_eq!(proxy.seen(), expected);
 }
 
-/// The point of it all: at each place exactly what is before it has happened, and been heard of.
+/// At each cut exactly the messages before it have arrived, and exactly the requests before it are done.
 #[tokio::test]
-async fn every_cut_splits_the_exchange_at_its_place() {
+async fn every_cut_splits_the_exchange_at_its_point() {
     for pipelined in [false, true] {
         for point in CutPoint::all(5, 1) {
             let server = TestServer::start().await.unwrap();
@@ -93,7 +93,7 @@ async fn every_cut_splits_the_exchange_at_its_place() {
                 CutPoint::BeforeRequest(n) => (n.saturating_sub(3), n.saturating_sub(3)),
                 CutPoint::BeforeReply(n) => (n.saturating_sub(2), n.saturating_sub(3)),
                 CutPoint::AfterReply(n) => (n.saturating_sub(2), n.saturating_sub(2)),
-                // The event comes before the answer to the second create; by then the third may be at the server.
+                // The event comes before the reply to the second create. By then the third create may be at the server.
                 CutPoint::BeforeEvent(_) => (if pipelined { 3 } else { 2 }, 1),
             };
             let counted = created(&server).await as u64;
@@ -108,7 +108,7 @@ async fn every_cut_splits_the_exchange_at_its_place() {
 }
 
 #[tokio::test]
-async fn a_handshake_whose_answer_is_lost_leaves_a_session() {
+async fn a_handshake_with_a_lost_reply_leaves_a_session() {
     let server = TestServer::start().await.unwrap();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     proxy.cut_at(CutPoint::BeforeReply(1));
@@ -119,7 +119,7 @@ async fn a_handshake_whose_answer_is_lost_leaves_a_session() {
 }
 
 #[tokio::test]
-async fn a_frame_is_held_until_the_test_says_more() {
+async fn a_frame_is_held_until_the_test_decides() {
     let server = TestServer::start().await.unwrap();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     let mut client = Client::open(proxy.address()).await.unwrap();
@@ -139,16 +139,16 @@ async fn a_frame_is_held_until_the_test_says_more() {
     held.cut();
     assert!(client.read_end().await);
 
-    // Nobody who decides: it passes.
+    // If the `HeldFrame` is dropped, the frame passes.
     drop(proxy.hold_at(CutPoint::BeforeRequest(5)));
     let mut client = Client::reopen(proxy.address(), &client).await.unwrap();
     assert_eq!(client.create("/c").await.unwrap(), 0);
     assert_eq!(proxy.requests(), 5);
 }
 
-/// The frame waits for the answers to those before it, and its connection ends meanwhile.
+/// The frame waits for the replies to requests before it, and its connection ends meanwhile.
 #[tokio::test]
-async fn who_would_hold_a_frame_hears_that_its_connection_is_gone() {
+async fn a_hold_of_a_frame_fails_if_its_connection_ends_first() {
     let server = TestServer::start().await.unwrap();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     let mut client = Client::open(proxy.address()).await.unwrap();
@@ -165,7 +165,7 @@ async fn who_would_hold_a_frame_hears_that_its_connection_is_gone() {
 
 /// The server has the request, and the connection ends before the reply has come.
 #[tokio::test]
-async fn who_would_hold_a_reply_hears_that_it_never_comes() {
+async fn a_hold_of_a_reply_fails_if_the_reply_never_comes() {
     let server = TestServer::start().await.unwrap();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     let mut client = Client::open(proxy.address()).await.unwrap();
@@ -181,7 +181,7 @@ async fn who_would_hold_a_reply_hears_that_it_never_comes() {
     before.reached().await.unwrap_err();
     after.reached().await.unwrap_err();
 
-    // What is planned for later connections is not concerned.
+    // Plans for later connections stay.
     proxy.heal();
     let mut client = Client::reopen(proxy.address(), &client).await.unwrap();
     client.send_create("/b", false).await.unwrap();
@@ -202,7 +202,7 @@ async fn a_proxy_cuts_blocks_and_heals() {
     proxy.heal();
     let mut client = Client::reopen(proxy.address(), &client).await.unwrap();
     assert_eq!(client.create("/a").await.unwrap(), 0);
-    // The server's own end is passed on, and its return found.
+    // The proxy passes on the end of the server, and connects again after its restart.
     server.kill().await;
     assert!(client.read_end().await);
     assert!(Client::reopen(proxy.address(), &client).await.is_err());
@@ -212,7 +212,7 @@ async fn a_proxy_cuts_blocks_and_heals() {
 }
 
 #[tokio::test]
-async fn a_silent_network_loses_nothing_and_tells_nobody() {
+async fn a_silent_network_loses_nothing_and_closes_nothing() {
     let server = TestServer::start().await.unwrap();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     let mut client = Client::open(proxy.address()).await.unwrap();

@@ -5,7 +5,7 @@ use ostler_testkit::{Durability, SessionId, TestOptions, TestServer, TestkitErro
 use std::{io::ErrorKind, net::TcpStream, time::Duration};
 
 #[tokio::test]
-async fn a_server_starts_and_goes_with_its_folder() {
+async fn a_server_starts_and_removes_its_folder_when_dropped() {
     let server = TestServer::start().await.unwrap();
     let (address, dir) = (server.address(), server.data_dir().to_path_buf());
     let mut client = Client::open(address).await.unwrap();
@@ -18,7 +18,7 @@ async fn a_server_starts_and_goes_with_its_folder() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill() {
+async fn acknowledged_writes_survive_a_kill() {
     let mut server = TestServer::start().await.unwrap();
     let address = server.address();
     for round in 0..5 {
@@ -42,7 +42,7 @@ async fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[tokio::test]
-async fn a_killed_server_answers_and_writes_nothing_more() {
+async fn a_killed_server_neither_answers_nor_writes() {
     let mut server = TestServer::start().await.unwrap();
     let mut client = Client::open(server.address()).await.unwrap();
     for at in 0..300 {
@@ -96,7 +96,7 @@ async fn a_session_outlives_a_kill_and_a_stop() {
 }
 
 #[tokio::test]
-async fn a_session_expires_on_call_and_its_client_learns_it_when_it_comes_back() {
+async fn an_expired_session_is_reported_to_its_client_at_the_reconnect() {
     let server = TestServer::start().await.unwrap();
     let mut client = Client::open(server.address()).await.unwrap();
     let mut other = Client::open(server.address()).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_session_expires_on_call_and_its_client_learns_it_when_it_comes_back()
     assert!(client.read_end().await);
     assert_eq!(server.sessions().unwrap(), [other.session]);
     let again = Client::reopen(server.address(), &client).await.unwrap();
-    assert_eq!((again.timeout_ms, again.session.0), (0, 0), "it is told that its session is gone");
+    assert_eq!((again.timeout_ms, again.session.0), (0, 0), "the handshake says that its session is gone");
     let gone = server.expire(client.session).await;
     assert!(matches!(gone, Err(TestkitError::NoSession(id)) if id == client.session));
 }
@@ -137,7 +137,7 @@ async fn connections_are_cut_and_sessions_live_on() {
 }
 
 #[tokio::test]
-async fn the_server_counts_what_a_leak_test_asks_for() {
+async fn counts_show_leaked_watches_sessions_and_ephemerals() {
     let server = TestServer::start().await.unwrap();
     let empty = server.counts().unwrap();
     assert_eq!((empty.connections, empty.sessions, empty.watches, empty.ephemerals), (0, 0, 0, 0));
@@ -156,7 +156,7 @@ async fn the_server_counts_what_a_leak_test_asks_for() {
 }
 
 #[tokio::test]
-async fn who_waits_for_a_server_that_ends_is_told() {
+async fn a_wait_on_a_server_that_ends_fails() {
     let mut server = TestServer::start().await.unwrap();
     let never = async { server.until(|counts| counts.znodes > 1_000_000).await };
     assert!(tokio::time::timeout(Duration::from_millis(20), never).await.is_err());
@@ -165,14 +165,14 @@ async fn who_waits_for_a_server_that_ends_is_told() {
 }
 
 #[tokio::test]
-async fn a_paused_server_does_nothing_until_it_goes_on() {
+async fn a_paused_server_does_nothing_until_resumed() {
     let mut server = TestServer::start().await.unwrap();
     let mut client = Client::open(server.address()).await.unwrap();
     server.pause().await.unwrap();
     assert!(server.is_up() && server.is_paused());
     let before = server.counts().unwrap();
     let xid = client.send_create("/a", false).await.unwrap();
-    // The system takes the connection for it, and the server does not say a word.
+    // The system accepts the connection, but the server sends nothing.
     let address = server.address();
     let waiting = tokio::spawn(async move { Client::open(address).await });
     let answer = tokio::time::timeout(Duration::from_millis(100), client.reply_to(xid)).await;
@@ -184,7 +184,7 @@ async fn a_paused_server_does_nothing_until_it_goes_on() {
 }
 
 #[tokio::test]
-async fn a_session_expires_by_itself_too_and_not_while_its_server_sleeps() {
+async fn a_session_expires_by_its_timeout_but_not_while_its_server_is_paused() {
     let options = TestOptions::new().tick(Duration::from_millis(50));
     let mut server = TestServer::start_with(options).await.unwrap();
     let client = Client::connect(server.address(), SessionId(0), [0; 16], 1).await.unwrap();
@@ -217,7 +217,7 @@ async fn settings_are_lines_of_a_zoo_cfg() {
 }
 
 #[tokio::test]
-async fn the_numbers_of_children_begin_where_they_are_told_to_and_end() {
+async fn sequential_children_start_at_the_set_number_and_end_at_the_largest() {
     let mut server = TestServer::start().await.unwrap();
     let mut client = Client::open(server.address()).await.unwrap();
     client.create("/a").await.unwrap();

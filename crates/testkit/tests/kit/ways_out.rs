@@ -1,5 +1,5 @@
-//! An ensemble in which one server has lost its data and another is lost for good: each message names the next step, and
-//! the last one leads to an ensemble that serves.
+//! An ensemble in which one server has lost its data and another one is lost for good. Each error message names the next
+//! step, and after the last step the ensemble serves.
 
 use crate::{client::Client, log};
 use ostler_testkit::{ServerId, TestEnsemble};
@@ -50,7 +50,7 @@ impl Losses {
         let (before, begun) = (log::lines(parts).len(), Instant::now());
         self.start(id).await;
         while log::lines(parts).len() == before {
-            assert!(begun.elapsed() < PATIENCE, "nothing was said of {parts:?}");
+            assert!(begun.elapsed() < PATIENCE, "no message with {parts:?}");
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -82,12 +82,12 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn an_emptied_server_is_said_to_be_new_and_its_leader_restarted_or_copied() {
+async fn the_messages_after_lost_data_lead_to_an_ensemble_that_serves() {
     for (interrupted, is_copied) in [(false, true), (true, false)] {
         let mut losses = Losses::new().await;
         let (leader, emptied) = (losses.leader, losses.emptied);
         let words = if interrupted {
-            // It was stopped while it copied from a leader.
+            // The server was stopped while it copied from a leader.
             fs::create_dir(losses.files_of(emptied)).unwrap();
             fs::write(losses.files_of(emptied).join("historyIncomplete"), "").unwrap();
             "stopped before it had copied all of a leader's data"
@@ -107,7 +107,7 @@ async fn an_emptied_server_is_said_to_be_new_and_its_leader_restarted_or_copied(
             "copy this leader's data to it, or restart this leader",
         ];
         losses.starts_and_says(emptied, &words).await;
-        // Nothing needs to be said a second time.
+        // No step is needed twice.
         losses.starts_and_says(emptied, &words).await;
 
         if is_copied {

@@ -1,4 +1,4 @@
-//! The proxy before one port of one member.
+//! The proxy in front of one port of one member.
 
 use super::{Links, PeerPort, caller};
 use crate::lane;
@@ -15,28 +15,28 @@ use tokio::{
 };
 
 const CHUNK: usize = 64 << 10;
-/// Chunks on their way in one direction.
+/// The number of chunks that can wait in one direction.
 const ON_THE_WAY: usize = 1024;
 
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+pub(super) struct PortProxy {
     pub(super) server: ServerId,
     pub(super) port: PeerPort,
-    /// Where the member really listens.
+    /// The address at which the member itself listens.
     pub(super) target: SocketAddr,
     pub(super) links: watch::Sender<Links>,
 }
 
-impl Door {
-    /// Takes connections until it is dropped; those that it has taken go on.
+impl PortProxy {
+    /// Accepts connections until it is dropped. Accepted connections go on.
     pub(super) async fn accept(self, listener: TcpListener) {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    let door = self.clone();
-                    tokio::spawn(async move { drop(door.serve(stream).await) });
+                    let proxy = self.clone();
+                    tokio::spawn(async move { drop(proxy.serve(stream).await) });
                 }
-                // Out of descriptors, most likely: the test will fail by itself.
+                // Most likely the process has no file descriptors left, and the test will fail anyway.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
@@ -44,7 +44,7 @@ impl Door {
 
     async fn serve(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        let (caller, words) = caller::identify(&mut stream, self.port).await?;
+        let (caller, first_bytes) = caller::identify(&mut stream, self.port).await?;
         let me = self.server;
         let mut links = self.links.subscribe();
         let cuts = links.borrow().cuts(caller, me);
@@ -57,10 +57,10 @@ impl Door {
         };
         tokio::select! {
             () = over(&mut links) => {}
-            done = self.connected(&mut stream, &mut behind, (caller, words)) => return done,
+            done = self.connected(&mut stream, &mut behind, (caller, first_bytes)) => return done,
         }
         let deserted = |links: &Links| [(caller, me), (me, caller)].map(|(a, b)| links.is_deserted(a, b));
-        // Whoever leaves goes at once; whoever is left finds out when the link is well again.
+        // The deserting side is closed at once, the other side when the link is healed.
         let (left, kept) = match deserted(&links.borrow()) {
             [false, false] => return Ok(()),
             [true, _] => (stream, behind),
@@ -73,7 +73,7 @@ impl Door {
     }
 
     async fn connect(&self, caller: ServerId) -> io::Result<TcpStream> {
-        // Two who cannot hear each other do not come to terms.
+        // Over a silent link no connection can be established.
         let mut links = self.links.subscribe();
         let _ = links.wait_for(|now| !now.is_silent(caller, self.server)).await;
         let behind = TcpStream::connect(self.target).await?;
@@ -85,12 +85,12 @@ impl Door {
         &self,
         stream: &mut TcpStream,
         behind: &mut TcpStream,
-        (caller, words): (ServerId, Vec<u8>),
+        (caller, first_bytes): (ServerId, Vec<u8>),
     ) -> io::Result<()> {
         let me = self.server;
         let ((from_caller, to_caller), (from_behind, mut to_behind)) = (stream.split(), behind.split());
         self.pass((caller, me), Instant::now()).await;
-        to_behind.write_all(&words).await?;
+        to_behind.write_all(&first_bytes).await?;
         tokio::join!(
             self.carry((caller, me), from_caller, to_behind),
             self.carry((me, caller), from_behind, to_caller),
@@ -102,7 +102,7 @@ impl Door {
         lane::pass(&mut self.links.subscribe(), |links| links.lane(from, to), came).await;
     }
 
-    /// Carries bytes one way, and the end too.
+    /// Passes on bytes in one direction, and the end of the stream.
     async fn carry(&self, way: (ServerId, ServerId), mut read: ReadHalf<'_>, mut write: WriteHalf<'_>) {
         let (sender, mut chunks) = mpsc::channel::<(Instant, Vec<u8>)>(ON_THE_WAY);
         let reading = async {
