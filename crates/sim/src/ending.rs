@@ -6,7 +6,7 @@ use crate::{
     world::{Event, World},
 };
 use ostler_proto::{id::SessionId, reply::Reply};
-use ostler_server_core::{ensemble::LocalSessions, session::Scope};
+use ostler_server_core::{ConnId, ensemble::LocalSessions, session::Scope};
 use ostler_zab::EpochLength;
 use std::collections::BTreeSet;
 
@@ -141,8 +141,16 @@ impl World {
             let live = world.clients.iter().filter(|client| !client.retired && client.open);
             live.filter_map(|client| client.session).collect::<BTreeSet<_>>()
         };
-        let (live, epochs) = (here(self), self.reference.epochs());
+        let (mut live, epochs) = (here(self), self.reference.epochs());
+        let local = self.connections_of_local_sessions();
         self.run(6_000);
+        // A local session lives at one server only. A client that loses its connection because it reads too slowly may
+        // come to another one.
+        for (session, conn) in local {
+            if self.net.conns.get(&conn).is_some_and(|conn| conn.sealed) {
+                live.remove(&session);
+            }
+        }
         // A short epoch may have ended a moment ago.
         self.run_until(1_000, |world| live.is_subset(&here(world)));
         // A local session ends with the epoch.
@@ -187,6 +195,13 @@ impl World {
     }
 
     /// The local sessions of all servers.
+    /// The local sessions of clients, each with its connection.
+    fn connections_of_local_sessions(&self) -> Vec<(SessionId, ConnId)> {
+        let local = self.local_sessions();
+        let all = self.clients.iter().filter_map(|client| Some((client.session?, client.conn?)));
+        all.filter(|(session, _)| local.contains(session)).collect()
+    }
+
     fn local_sessions(&self) -> BTreeSet<SessionId> {
         let servers = self.nodes.values().filter_map(|node| node.server.as_ref());
         let buckets = servers.flat_map(|server| server.session_buckets(Scope::Local));
