@@ -330,69 +330,27 @@ impl Election {
             }
             return;
         }
-        let Phase::Looking(looking) = &mut self.phase else {
+        if !self.is_looking() {
             return self.notified_after_decision(now, from, vote, electorate, out);
-        };
-        // Votes of servers with a leader still count, unless they name this server: an epoch that has begun has a
-        // quorum.
-        let is_looking = vote.state == PeerState::Looking;
-        let names = |is_so: &dyn Fn(ServerId) -> bool| vote.candidate.is_some_and(|of| is_so(of.id));
-        let is_left_out = |server| self.disruptive.is_left_out(now, server);
-        if (is_left_out(from) && (is_looking || names(&|of| of == self.me)))
-            || (is_looking && names(&is_left_out))
-        {
-            return self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::LeftOut));
         }
-        let has = looking.initial_own.map(|own| (own.epoch, own.zxid));
-        let of_this = vote.candidate.filter(|of| of.id == self.me && is_looking);
-        if of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has)) {
-            // The vote may be from before this server lost its disk, or it is forged.
-            let why = IgnoreReason::SaysTooMuchOfThisServer;
+        if let Some(why) = self.reason_to_ignore(now, from, vote) {
             self.record.received(now, from, vote, Verdict::Ignored(why));
-            return if looking.own.is_some() {
-                self.answer_voter(now, from, out)
-            };
-        }
-        if vote.state == PeerState::Looking {
-            // The sender has left its leader, so its earlier vote does not count any more. Upstream goes on counting
-            // it, and may follow a leader that all have left.
-            looking.settled_votes.remove(&from);
-            looking.looking_voters.insert(from, (vote.candidate, vote.round));
-        } else {
-            looking.looking_voters.remove(&from);
-        }
-        let Some(candidate) = vote.candidate else {
-            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::BacksNobody));
-            return self.back_best_if_all_look(now, electorate, out);
-        };
-        if !electorate.votes(candidate.id) {
-            return self.record.received(
-                now,
-                from,
-                vote,
-                Verdict::Ignored(IgnoreReason::CandidateDoesNotVote),
-            );
-        }
-        let ballot = Ballot { candidate, round: vote.round, state: vote.state };
-        match vote.state {
-            PeerState::Observing => {
-                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter))
+            if why == IgnoreReason::SaysTooMuchOfThisServer && !self.has_no_vote() {
+                self.answer_voter(now, from, out);
             }
-            PeerState::Looking if looking.own.is_none() && !self.observer => {
-                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
+            return;
+        }
+        self.note_voter(from, vote);
+        match vote.candidate {
+            None => {
+                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::BacksNobody));
                 self.back_best_if_all_look(now, electorate, out);
             }
-            PeerState::Looking => self.count_looking(now, from, vote, electorate, out),
-            PeerState::Following | PeerState::Leading => {
-                self.record.received(now, from, vote, Verdict::Counted);
-                if candidate.id == self.me && ballot.round > self.round {
-                    if self.note_disruption(now, from, candidate, electorate) {
-                        return self.send_to_all(now, electorate, out);
-                    }
-                    self.move_past_round(now, ballot.round, electorate, out);
-                }
-                self.count_settled(now, from, ballot, electorate, out);
+            Some(candidate) if !electorate.votes(candidate.id) => {
+                let why = IgnoreReason::CandidateDoesNotVote;
+                self.record.received(now, from, vote, Verdict::Ignored(why));
             }
+            Some(_) => self.count(now, from, vote, electorate, out),
         }
     }
 

@@ -10,6 +10,77 @@ use ostler_proto::{
 };
 
 impl Election {
+    /// The reason why a voter's vote is not even counted, while this server looks for a leader.
+    pub(super) fn reason_to_ignore(
+        &self,
+        now: Mono,
+        from: ServerId,
+        vote: &Notification,
+    ) -> Option<IgnoreReason> {
+        let Phase::Looking(looking) = &self.phase else { return None };
+        // Votes of servers with a leader still count, unless they name this server: an epoch that has begun has a
+        // quorum.
+        let is_looking = vote.state == PeerState::Looking;
+        let names = |is_so: &dyn Fn(ServerId) -> bool| vote.candidate.is_some_and(|of| is_so(of.id));
+        let is_left_out = |server| self.disruptive.is_left_out(now, server);
+        if (is_left_out(from) && (is_looking || names(&|of| of == self.me)))
+            || (is_looking && names(&is_left_out))
+        {
+            return Some(IgnoreReason::LeftOut);
+        }
+        // A vote that says more of this server than it has may be from before this server lost its disk, or be forged.
+        let has = looking.initial_own.map(|own| (own.epoch, own.zxid));
+        let of_this = vote.candidate.filter(|of| of.id == self.me && is_looking);
+        let says_too_much = of_this.is_some_and(|of| has.is_some_and(|has| (of.epoch, of.zxid) > has));
+        says_too_much.then_some(IgnoreReason::SaysTooMuchOfThisServer)
+    }
+
+    /// Notes whether a voter looks for a leader.
+    pub(super) fn note_voter(&mut self, from: ServerId, vote: &Notification) {
+        let Phase::Looking(looking) = &mut self.phase else { return };
+        if vote.state == PeerState::Looking {
+            // The sender has left its leader, so its earlier vote does not count any more. Upstream goes on counting
+            // it, and may follow a leader that all have left.
+            looking.settled_votes.remove(&from);
+            looking.looking_voters.insert(from, (vote.candidate, vote.round));
+        } else {
+            looking.looking_voters.remove(&from);
+        }
+    }
+
+    /// Counts a vote for a voter.
+    pub(super) fn count(
+        &mut self,
+        now: Mono,
+        from: ServerId,
+        vote: &Notification,
+        electorate: &Electorate,
+        out: &mut Vec<ElectionOutput>,
+    ) {
+        let Some(candidate) = vote.candidate else { return };
+        match vote.state {
+            PeerState::Observing => {
+                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter))
+            }
+            PeerState::Looking if self.has_no_vote() => {
+                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
+                self.back_best_if_all_look(now, electorate, out);
+            }
+            PeerState::Looking => self.count_looking(now, from, vote, electorate, out),
+            PeerState::Following | PeerState::Leading => {
+                self.record.received(now, from, vote, Verdict::Counted);
+                if candidate.id == self.me && vote.round > self.round {
+                    if self.note_disruption(now, from, candidate, electorate) {
+                        return self.send_to_all(now, electorate, out);
+                    }
+                    self.move_past_round(now, vote.round, electorate, out);
+                }
+                let ballot = Ballot { candidate, round: vote.round, state: vote.state };
+                self.count_settled(now, from, ballot, electorate, out);
+            }
+        }
+    }
+
     /// Takes a vote of a voter that looks for a leader.
     pub(super) fn count_looking(
         &mut self,
