@@ -54,13 +54,13 @@ pub(crate) struct Liveness {
     ping: Option<Mono>,
     /// When the first write for proof was sent after the last successful write.
     doubted: Option<Mono>,
-    /// What writes have proven.
+    /// The facts that writes have proven.
     proof: Proof,
     /// At a read-only server: when the session is lost by what earlier servers have answered.
     at_most: Option<Mono>,
 }
 
-/// What writes have proven about the session, over all of its connections.
+/// The facts that writes have proven about the session, over all of its connections.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Proof {
     /// The leader has heard of the session since then.

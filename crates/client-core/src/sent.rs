@@ -46,7 +46,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// What a request changes in the client's watches once it is answered.
+/// The change of the client's watches that a request causes once it is answered.
 #[derive(Debug)]
 pub(crate) enum WatchChange {
     /// It sets a watch.

@@ -10,9 +10,13 @@ use alloc::{borrow::Cow, vec::Vec};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(i32)]
 pub enum EventType {
+    /// The znode was created.
     NodeCreated = 1,
+    /// The znode was deleted.
     NodeDeleted = 2,
+    /// The znode's data was set.
     NodeDataChanged = 3,
+    /// A child was created or deleted.
     NodeChildrenChanged = 4,
 }
 

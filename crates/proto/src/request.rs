@@ -193,8 +193,11 @@ pub enum Request<'a> {
     SetData(SetData<'a>),
     GetAcl(Cow<'a, str>),
     SetAcl {
+        /// The path of the znode.
         path: Cow<'a, str>,
+        /// The ACL as the client sent it, not checked yet; `None` for null.
         acl: Option<Vec<RawAcl<'a>>>,
+        /// The expected version of the ACL; -1 for any.
         version: i32,
     },
     GetChildren(PathWatch<'a>),
@@ -211,25 +214,34 @@ pub enum Request<'a> {
     },
     Reconfig(Reconfig<'a>),
     CheckWatches {
+        /// The path of the znode.
         path: Cow<'a, str>,
+        /// The number of the watcher type.
         kind: i32,
     },
     RemoveWatches {
+        /// The path of the znode.
         path: Cow<'a, str>,
+        /// The number of the watcher type.
         kind: i32,
     },
     Auth {
+        /// The authentication scheme.
         scheme: Option<Cow<'a, str>>,
+        /// The scheme's data, such as `user:password`.
         auth: Option<&'a [u8]>,
     },
     /// A token of the SASL mechanism. The first token may be empty, but not null.
     Sasl(&'a [u8]),
     SetWatches(SetWatches<'a>),
     AddWatch {
+        /// The path of the znode.
         path: Cow<'a, str>,
+        /// The number of the mode: 0 for persistent, 1 for persistent recursive.
         mode: i32,
     },
     GetEphemerals {
+        /// The text with which the paths begin; `None` for null.
         prefix: Option<Cow<'a, str>>,
     },
     GetAllChildrenNumber(Cow<'a, str>),

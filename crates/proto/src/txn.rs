@@ -83,17 +83,22 @@ pub struct CreateTxn<'a> {
 /// A transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Txn<'a> {
+    /// A session begins.
     CreateSession {
+        /// The session timeout in ms.
         timeout_ms: i32,
     },
-    /// The session's ephemerals at that time. `None` for the empty record of ZooKeeper 3.5 and before.
+    /// A session ends, with the paths of its ephemerals at that time. `None` for the empty record of ZooKeeper 3.5 and before.
     CloseSession(Option<Vec<Cow<'a, str>>>),
+    /// A znode is created.
     Create(CreateTxn<'a>),
+    /// A znode is deleted.
     Delete {
         /// Whether the server deleted a container or TTL znode itself (type 20).
         reaped: bool,
         path: Cow<'a, str>,
     },
+    /// The data of a znode is set.
     SetData {
         /// Whether this is a reconfiguration (type 16).
         reconfig: bool,
@@ -102,6 +107,7 @@ pub enum Txn<'a> {
         /// The new version.
         version: i32,
     },
+    /// The ACL of a znode is set.
     SetAcl {
         path: Cow<'a, str>,
         acl: Cow<'a, [Acl]>,
@@ -109,12 +115,10 @@ pub enum Txn<'a> {
         version: i32,
     },
     /// A check of a version, only inside a multi.
-    Check {
-        path: Cow<'a, str>,
-        version: i32,
-    },
+    Check { path: Cow<'a, str>, version: i32 },
     /// A write that was refused, with its error code.
     Error(i32),
+    /// The transactions of a multi, all with the same zxid.
     Multi(Vec<Txn<'a>>),
 }
 

@@ -4,7 +4,7 @@ use crate::disk::UnsyncedDisk;
 use ostler_storage::disk::{Disk, OsDisk};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-/// What acknowledged writes survive.
+/// The kinds of failures that acknowledged writes survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// The end of the server process, including `kill -9`, but not a crash of the machine (`forceSync=no`).
@@ -58,7 +58,7 @@ impl TestOptions {
         self
     }
 
-    /// What acknowledged writes survive; [`Durability::Process`] by default.
+    /// The failures that acknowledged writes survive; [`Durability::Process`] by default.
     pub fn durability(mut self, durability: Durability) -> TestOptions {
         self.durability = durability;
         self

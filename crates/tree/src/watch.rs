@@ -44,13 +44,18 @@ impl WatchMode {
 const STANDARD: u8 = 1;
 const RECURSIVE: u8 = 4;
 
-/// The watches that `removeWatches` and `checkWatches` mean (`WatcherType`).
+/// The watches of a path to which `removeWatches` or `checkWatches` applies (`WatcherType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatcherKind {
+    /// Watches of the list of children.
     Children,
+    /// Watches of data and existence.
     Data,
+    /// All watches.
     Any,
+    /// Persistent watches.
     Persistent,
+    /// Persistent recursive watches.
     PersistentRecursive,
 }
 
@@ -67,7 +72,7 @@ impl WatcherKind {
         })
     }
 
-    /// The bits of the modes that it means in the data table, and in the child table.
+    /// The bits of the matching modes in the data table, and in the child table.
     fn bits(self) -> (u8, u8) {
         match self {
             WatcherKind::Children => (0, WatchMode::Standard.bit()),

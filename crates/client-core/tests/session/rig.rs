@@ -242,7 +242,7 @@ impl Rig {
     /// Registers a watch by `request`, answered with `error`; gives the xid.
     pub(crate) fn watch(&mut self, watch: u64, request: &Request<'_>, error: i32) {
         self.ask_as(request, None, Some(watch));
-        // What follows the registration is the session's own.
+        // Requests after the registration are the session's own.
         for (n, (xid, _)) in self.sent().into_iter().enumerate() {
             self.reply(xid, 0, if n == 0 { error } else { 0 });
         }

@@ -34,7 +34,7 @@ const LINGER: Duration = Duration::from_secs(5);
 const EVENT_XID: i32 = -1;
 const PING_XID: i32 = -2;
 
-/// What all connections of a proxy share.
+/// The state that all connections of a proxy share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     plan: Mutex<Plan>,
