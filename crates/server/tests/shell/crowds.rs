@@ -44,7 +44,7 @@ fn served_soon(connect: impl Fn() -> TcpStream) -> TcpStream {
 
 #[test]
 fn one_address_has_so_many_connections() {
-    let server = TestServer::start_with(|config| config.max_client_cnxns = Some(4));
+    let server = TestServer::start_with(|config| config.clients.max_client_cnxns = Some(4));
     let neighbour = Neighbour::of(server.address);
     let here = || socket(server.address);
     let mut held: Vec<TcpStream> = (0..3).map(|_| is_served(here()).expect("within the limit")).collect();
@@ -61,7 +61,7 @@ fn one_address_has_so_many_connections() {
 
 #[test]
 fn all_addresses_together_have_so_many_connections() {
-    let server = TestServer::start_with(|config| config.max_cnxns = Some(4));
+    let server = TestServer::start_with(|config| config.clients.max_cnxns = Some(4));
     let neighbour = Neighbour::of(server.address);
     let from = |last: u8| socket_from([127, 0, 0, last], server.address);
     let mut held: Vec<TcpStream> =

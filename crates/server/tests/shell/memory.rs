@@ -168,7 +168,8 @@ fn deaf_readers(server: &TestServer, body: &[u8]) -> Vec<Client> {
 fn forty_multi_reads_of_copies_that_nobody_reads() {
     const BOUND: usize = 100 * MB;
     let _alone = gate::alone();
-    let server = TestServer::start_unguarded(|config| config.large_answers_max_bytes = Some(BOUND as u64));
+    let server =
+        TestServer::start_unguarded(|config| config.limits.large_answers_max_bytes = Some(BOUND as u64));
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
     owner.create("/short", &vec![7; 15_000]);

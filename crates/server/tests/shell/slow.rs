@@ -38,7 +38,7 @@ fn a_byte_at_a_time_is_fast_enough() {
 
 #[test]
 fn without_a_handshake_a_connection_ends_after_its_time() {
-    let server = TestServer::start_with(|config| config.sessionless_cnxn_timeout_ms = 700);
+    let server = TestServer::start_with(|config| config.clients.sessionless_cnxn_timeout_ms = 700);
     let neighbour = Neighbour::of(server.address);
     let mut session = Client::open(server.address);
     let begun = Instant::now();
@@ -61,7 +61,7 @@ fn without_a_handshake_a_connection_ends_after_its_time() {
 #[test]
 fn a_silent_session_expires_and_its_connection_ends() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut client = Client::open_for(server.address, 300);
@@ -77,7 +77,7 @@ fn a_silent_session_expires_and_its_connection_ends() {
 #[test]
 fn a_session_that_expires_while_its_client_does_not_read_is_let_go() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
@@ -108,7 +108,7 @@ fn read_slowly(client: &mut Client, lasts: Duration, mut meanwhile: impl FnMut(&
 #[test]
 fn who_reads_slowly_and_pings_keeps_its_session() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
@@ -131,7 +131,7 @@ fn who_reads_slowly_and_pings_keeps_its_session() {
 #[test]
 fn who_reads_slowly_and_has_asked_for_much_ahead_keeps_its_session() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);

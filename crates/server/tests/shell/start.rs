@@ -27,11 +27,11 @@ fn a_port_in_use_is_named_and_no_file_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut config = config(dir.path());
-    config.client_address = holder.local_addr().unwrap();
+    config.clients.client_address = holder.local_addr().unwrap();
     let error = refused(&config);
     assert!(matches!(error, ServerError::Listen { .. }), "{error:?}");
     let said = error.to_string();
-    assert!(said.contains(&config.client_address.to_string()) && said.contains("in use"), "{said}");
+    assert!(said.contains(&config.clients.client_address.to_string()) && said.contains("in use"), "{said}");
     assert!(is_empty(dir.path()));
 }
 
@@ -40,7 +40,7 @@ fn a_port_of_another_server_is_in_use_too() {
     let first = TestServer::start();
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.client_address = first.address;
+    config.clients.client_address = first.address;
     assert!(matches!(refused(&config), ServerError::Listen { .. }));
     assert!(Client::open(first.address).exists("/"));
 }
@@ -51,7 +51,7 @@ fn an_address_that_is_not_ours_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // Reserved for documentation.
-    config.client_address = "192.0.2.1:0".parse().unwrap();
+    config.clients.client_address = "192.0.2.1:0".parse().unwrap();
     let said = refused(&config).to_string();
     assert!(said.contains("192.0.2.1:0") && said.contains("clientPortAddress"), "{said}");
 }
@@ -68,7 +68,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "in the way");
 
     let mut config = config(&dir.path().join("missing"));
-    config.datadir_autocreate = false;
+    config.folders.datadir_autocreate = false;
     let said = refused(&config).to_string();
     assert!(said.contains("missing") && said.contains("datadir.autocreate"), "{said}");
 }
@@ -94,9 +94,9 @@ fn logs_and_snapshots_held_apart_are_held_apart_by_the_lock_too() {
     let _beside = gate::beside_others();
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mut first = config(dirs[0].path());
-    first.data_log_dir = dirs[1].path().to_path_buf();
+    first.folders.data_log_dir = dirs[1].path().to_path_buf();
     let mut second = config(dirs[2].path());
-    second.data_log_dir = dirs[1].path().to_path_buf();
+    second.folders.data_log_dir = dirs[1].path().to_path_buf();
     let held = TestServer::start_in(&first).unwrap();
     let said = refused(&second).to_string();
     assert!(said.contains(dirs[1].path().to_str().unwrap()), "{said}");

@@ -82,7 +82,7 @@ fn the_port_is_free_after_the_end() {
     server.stop().unwrap();
     drop(client);
     let mut again = config(dir.path());
-    again.client_address = address;
+    again.clients.client_address = address;
     let server = TestServer::start_in(&again).unwrap();
     Neighbour::of(server.address).content();
     server.stop().unwrap();
@@ -167,7 +167,7 @@ fn a_snapshot_under_way_is_left_to_the_next_start() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let mut small = config(dir.path());
-    small.snap_count = 30;
+    small.snapshots.snap_count = 30;
     let server = TestServer::start_in(&small).unwrap();
     let mut client = Client::open(server.address);
     let data = vec![7; 1_000_000];

@@ -34,7 +34,7 @@ impl Aged {
     }
 
     fn files(&self) -> PathBuf {
-        self.config.data_dir.join("version-2")
+        self.config.folders.data_dir.join("version-2")
     }
 
     /// Files whose names begin so, by the number at the end.
@@ -92,10 +92,10 @@ fn logs_that_are_trusted_once_need_not_be_trusted_again() {
     let mut aged = Aged::new();
     aged.named("snapshot.").iter().for_each(|path| aged.move_away(path));
     aged.is_refused(&["start once with snapshot.trust.empty=true", "Put a snapshot back"]);
-    aged.config.snapshot_trust_empty = true;
+    aged.config.folders.snapshot_trust_empty = true;
     let server = TestServer::start_in(&aged.config).unwrap_or_else(|error| panic!("{error}"));
     server.stop().unwrap();
-    aged.config.snapshot_trust_empty = false;
+    aged.config.folders.snapshot_trust_empty = false;
     aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -133,13 +133,13 @@ fn a_log_without_its_head_is_moved_away_with_those_after_it() {
 fn a_damaged_snapshot_is_moved_away() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
-    aged.config.snap_count = 10;
+    aged.config.snapshots.snap_count = 10;
     let server = TestServer::start_in(&aged.config).unwrap();
     let mut client = Client::open(server.address);
     (0..40).for_each(|at| client.create(&format!("/later-{at}"), b""));
     drop(client);
     server.stop().unwrap();
-    aged.config.snap_count = 100_000;
+    aged.config.snapshots.snap_count = 100_000;
     let snapshots = aged.named("snapshot.");
     let newest = snapshots.last().unwrap();
     let size = fs::metadata(newest).unwrap().len();
@@ -169,7 +169,9 @@ fn snapshots_that_cannot_be_read_and_no_logs_give_way_to_an_empty_tree() {
     let _beside = gate::beside_others();
     for empties_folders in [false, true] {
         let aged = Aged::new();
-        let server = TestServer::start_in(&ServerConfig { snap_count: 5, ..aged.config.clone() }).unwrap();
+        let mut config = aged.config.clone();
+        config.snapshots.snap_count = 5;
+        let server = TestServer::start_in(&config).unwrap();
         let mut client = Client::open(server.address);
         (0..20).for_each(|at| client.create(&format!("/later-{at}"), b""));
         drop(client);
@@ -186,7 +188,7 @@ fn snapshots_that_cannot_be_read_and_no_logs_give_way_to_an_empty_tree() {
             "empty this server's data folders",
         ]);
         if empties_folders {
-            fs::remove_dir_all(&aged.config.data_dir).unwrap();
+            fs::remove_dir_all(&aged.config.folders.data_dir).unwrap();
         } else {
             aged.named("snapshot.").iter().for_each(|path| aged.move_away(path));
         }
@@ -198,23 +200,24 @@ fn snapshots_that_cannot_be_read_and_no_logs_give_way_to_an_empty_tree() {
 fn a_file_called_initialize_says_that_nothing_is_right() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
-    aged.config.db_autocreate = false;
-    aged.config.data_dir = aged.dir.path().join("another");
-    aged.config.data_log_dir = aged.dir.path().join("another-log");
+    aged.config.folders.db_autocreate = false;
+    aged.config.folders.data_dir = aged.dir.path().join("another");
+    aged.config.folders.data_log_dir = aged.dir.path().join("another-log");
     aged.is_refused(&["create an empty file named `initialize` in dataLogDir"]);
-    File::create(aged.config.data_log_dir.join("initialize")).unwrap();
+    File::create(aged.config.folders.data_log_dir.join("initialize")).unwrap();
     aged.starts_twice_with(&["/zookeeper"], &[]);
-    assert!(!aged.config.data_log_dir.join("initialize").exists());
+    assert!(!aged.config.folders.data_log_dir.join("initialize").exists());
 }
 
 #[test]
 fn a_file_in_the_other_folder_is_moved_there() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
-    aged.config.data_log_dir = aged.dir.path().join("logs");
+    aged.config.folders.data_log_dir = aged.dir.path().join("logs");
     aged.is_refused(&["move the file to the other folder"]);
     for log in aged.named("log.") {
-        fs::rename(&log, aged.config.data_log_dir.join("version-2").join(log.file_name().unwrap())).unwrap();
+        fs::rename(&log, aged.config.folders.data_log_dir.join("version-2").join(log.file_name().unwrap()))
+            .unwrap();
     }
     aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
 }
@@ -223,9 +226,9 @@ fn a_file_in_the_other_folder_is_moved_there() {
 fn a_folder_that_may_not_be_made_is_made_by_hand() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
-    aged.config.datadir_autocreate = false;
-    aged.config.data_dir = aged.dir.path().join("by-hand");
-    aged.config.data_log_dir = aged.config.data_dir.clone();
+    aged.config.folders.datadir_autocreate = false;
+    aged.config.folders.data_dir = aged.dir.path().join("by-hand");
+    aged.config.folders.data_log_dir = aged.config.folders.data_dir.clone();
     let said = aged.is_refused(&["Create it"]);
     let folder = said.split(" does not exist").next().unwrap();
     fs::create_dir_all(folder).unwrap();
@@ -249,14 +252,14 @@ fn a_link_in_the_place_of_the_log_gives_way_to_the_file() {
 fn folders_that_are_swapped_are_swapped_back() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
-    let (data, logs) = (aged.config.data_dir.clone(), aged.dir.path().join("logs"));
+    let (data, logs) = (aged.config.folders.data_dir.clone(), aged.dir.path().join("logs"));
     fs::create_dir_all(logs.join("version-2")).unwrap();
     for log in aged.named("log.").into_iter().chain([data.join("version-2/log-synced")]) {
         fs::rename(&log, logs.join("version-2").join(log.file_name().unwrap())).unwrap();
     }
-    (aged.config.data_dir, aged.config.data_log_dir) = (logs.clone(), data.clone());
+    (aged.config.folders.data_dir, aged.config.folders.data_log_dir) = (logs.clone(), data.clone());
     aged.is_refused(&["check that they are not swapped"]);
-    (aged.config.data_dir, aged.config.data_log_dir) = (data, logs);
+    (aged.config.folders.data_dir, aged.config.folders.data_log_dir) = (data, logs);
     aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -268,11 +271,11 @@ fn a_folder_in_use_is_left_to_its_server_or_that_is_stopped() {
     let words = ["is in use by another server", "Stop that server, or give this one its own folder"];
     aged.is_refused(&words);
     let its_own = aged.dir.path().join("its-own");
-    let shared = std::mem::replace(&mut aged.config.data_dir, its_own.clone());
-    aged.config.data_log_dir = its_own;
+    let shared = std::mem::replace(&mut aged.config.folders.data_dir, its_own.clone());
+    aged.config.folders.data_log_dir = its_own;
     aged.starts_twice_with(&[], &["/znode-0-0"]);
     other.stop().unwrap();
-    (aged.config.data_dir, aged.config.data_log_dir) = (shared.clone(), shared);
+    (aged.config.folders.data_dir, aged.config.folders.data_log_dir) = (shared.clone(), shared);
     aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -301,12 +304,12 @@ fn a_log_from_a_backup_is_read_without_the_mark_of_the_newer_one() {
 fn a_server_that_may_not_start_empty_starts_with_its_data_put_in_place() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
-    aged.config.db_autocreate = false;
+    aged.config.folders.db_autocreate = false;
     let elsewhere = aged.dir.path().join("elsewhere");
-    fs::rename(&aged.config.data_dir, &elsewhere).unwrap();
+    fs::rename(&aged.config.folders.data_dir, &elsewhere).unwrap();
     aged.is_refused(&["put the data folder in place"]);
-    fs::remove_dir_all(&aged.config.data_dir).unwrap();
-    fs::rename(&elsewhere, &aged.config.data_dir).unwrap();
+    fs::remove_dir_all(&aged.config.folders.data_dir).unwrap();
+    fs::rename(&elsewhere, &aged.config.folders.data_dir).unwrap();
     aged.starts_twice_with(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -315,13 +318,13 @@ fn a_client_port_that_is_in_use_becomes_free_or_is_another() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
-    aged.config.client_address = holder.local_addr().unwrap();
+    aged.config.clients.client_address = holder.local_addr().unwrap();
     aged.is_refused(&["stop the process that holds it, or choose another clientPort"]);
-    let held = aged.config.client_address;
-    aged.config.client_address.set_port(0);
+    let held = aged.config.clients.client_address;
+    aged.config.clients.client_address.set_port(0);
     aged.starts_twice_with(&["/znode-0-0"], &[]);
     drop(holder);
-    aged.config.client_address = held;
+    aged.config.clients.client_address = held;
     TestServer::start_in(&aged.config).unwrap().stop().unwrap();
 }
 
@@ -330,8 +333,8 @@ fn a_client_address_that_is_not_this_machines_is_corrected() {
     let _beside = gate::beside_others();
     let mut aged = Aged::new();
     // Reserved for documentation.
-    aged.config.client_address = "192.0.2.1:0".parse().unwrap();
+    aged.config.clients.client_address = "192.0.2.1:0".parse().unwrap();
     aged.is_refused(&["correct clientPortAddress"]);
-    aged.config.client_address = "127.0.0.1:0".parse().unwrap();
+    aged.config.clients.client_address = "127.0.0.1:0".parse().unwrap();
     aged.starts_twice_with(&["/znode-0-0"], &[]);
 }
