@@ -125,7 +125,7 @@ impl RunningServer {
         let doors = config.ensemble.as_ref().map(|ensemble| {
             let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
             let book = Arc::new(AddressBook::new(ensemble.me, all));
-            let (settings, frame_max) = ((**ensemble).clone(), config.jute_max_buffer as usize);
+            let (settings, frame_max) = ((**ensemble).clone(), config.limits.jute_max_buffer as usize);
             Doors {
                 election: ElectionDoor::new(settings.clone(), book.clone()),
                 quorum: QuorumDoor::new(
@@ -139,10 +139,10 @@ impl RunningServer {
                 book,
             }
         });
-        let room = Room::new(config.large_answers_max_bytes);
+        let room = Room::new(config.limits.large_answers_max_bytes);
         let driver = Driver::new(core, clock, disk.clone(), snapshots.clone(), doors.clone(), room);
         let driver = Arc::new(driver);
-        let warn_above = Duration::from_millis(config.fsync_warning_threshold_ms);
+        let warn_above = Duration::from_millis(config.log.fsync_warning_threshold_ms);
         let work = DiskWork { persistence, warn_above };
         let handle =
             ServerHandle { driver: driver.clone(), disk: disk.clone(), snapshots: snapshots.clone() };
@@ -154,24 +154,25 @@ impl RunningServer {
             &snapshots,
             frozen,
             (settings, lock),
-            config.purge_interval_hours,
+            config.snapshots.purge_interval_hours,
         )?;
         threads.running.push(snapshot_thread);
 
         let door = Arc::new(FourLetterDoor::new(config, &folders, disk.clone(), snapshots.clone(), loading));
         let limits = Arc::new(conn_limits(config));
         let counts = ConnCounts {
-            per_address: config.max_client_cnxns,
-            ipv6_prefix: config.max_client_cnxns_ipv6_prefix,
-            total: config.max_cnxns,
-            keep_alive: config.client_tcp_keep_alive,
+            per_address: config.clients.max_client_cnxns,
+            ipv6_prefix: config.clients.max_client_cnxns_ipv6_prefix,
+            total: config.clients.max_cnxns,
+            keep_alive: config.clients.client_tcp_keep_alive,
         };
-        let socket_error = |source| ServerError::Listen { address: config.client_address, source };
+        let socket_error = |source| ServerError::Listen { address: config.clients.client_address, source };
         let socket = TcpListener::from_std(socket).map_err(socket_error)?;
         let address = socket.local_addr().map_err(socket_error)?;
         let mut tasks = JoinSet::new();
         let own = doors.as_ref().map(|doors| doors.book.own());
-        let port = ClientPort { listener: socket, address: config.client_address, backlog: backlog(config) };
+        let port =
+            ClientPort { listener: socket, address: config.clients.client_address, backlog: backlog(config) };
         tasks.spawn(listener::run(port, own, driver.clone(), limits, counts, door));
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk.clone(), driver.clone()));
@@ -222,11 +223,11 @@ const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 fn backlog(config: &ServerConfig) -> i32 {
     const BACKLOG: i32 = 1024;
-    config.client_port_listen_backlog.map_or(BACKLOG, |backlog| backlog as i32)
+    config.clients.client_port_listen_backlog.map_or(BACKLOG, |backlog| backlog as i32)
 }
 
 fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {
-    let (address, backlog) = (config.client_address, backlog(config));
+    let (address, backlog) = (config.clients.client_address, backlog(config));
     let bound = listener::bind(address, backlog).or_else(|error| {
         // A machine without IPv6 has no "all addresses" of it.
         if address.is_ipv6() && address.ip().is_unspecified() && error.kind() != std::io::ErrorKind::AddrInUse
@@ -239,44 +240,46 @@ fn bind(config: &ServerConfig) -> Result<std::net::TcpListener, ServerError> {
 }
 
 fn take_folders(config: &ServerConfig, files: &dyn Disk) -> Result<(DataFolders, FolderLock), ServerError> {
-    let logs = (config.data_log_dir != config.data_dir).then_some(&*config.data_log_dir);
-    let folders = DataFolders::open(files, &config.data_dir, logs, config.datadir_autocreate)?;
+    let logs =
+        (config.folders.data_log_dir != config.folders.data_dir).then_some(&*config.folders.data_log_dir);
+    let folders =
+        DataFolders::open(files, &config.folders.data_dir, logs, config.folders.datadir_autocreate)?;
     let lock = FolderLock::take(&folders)?;
     Ok((folders, lock))
 }
 
 fn core_config(config: &ServerConfig) -> CoreConfig {
-    let mut schemes = config.enforce_auth_schemes.clone();
-    if !config.enforce_auth_enabled {
+    let mut schemes = config.auth.enforce_auth_schemes.clone();
+    if !config.auth.enforce_auth_enabled {
         schemes.clear();
     }
     CoreConfig {
         // Upstream's standalone server has the number 1 in its session ids, whatever myid says.
         server: config.ensemble.as_ref().map_or(ServerId(1), |ensemble| ensemble.me),
         tick_time_ms: config.tick_time_ms as u64,
-        session_timeout_min_ms: config.min_session_timeout_ms,
-        session_timeout_max_ms: config.max_session_timeout_ms,
+        session_timeout_min_ms: config.sessions.min_session_timeout_ms,
+        session_timeout_max_ms: config.sessions.max_session_timeout_ms,
         types: ExtendedTypes {
-            enabled: config.extended_types_enabled,
-            emulate_353: config.emulate_353_ttl_nodes,
+            enabled: config.tree.extended_types_enabled,
+            emulate_353: config.tree.emulate_353_ttl_nodes,
         },
-        digest: config.digest_enabled,
-        super_digest: config.super_digest.clone(),
-        digest_algorithm: config.digest_auth_alg,
-        digest_auth: config.digest_auth_enabled,
-        passwords: config.session_passwords.passwords(),
-        skip_acl: config.skip_acl,
+        digest: config.tree.digest_enabled,
+        super_digest: config.auth.super_digest.clone(),
+        digest_algorithm: config.auth.digest_auth_alg,
+        digest_auth: config.auth.digest_auth_enabled,
+        passwords: config.sessions.session_passwords.passwords(),
+        skip_acl: config.auth.skip_acl,
         enforced_auth_schemes: schemes,
-        enforce_quota: config.enforce_quota,
+        enforce_quota: config.tree.enforce_quota,
         reconfig: config.reconfig_enabled,
         // Found out when the configuration's files are there.
         keeps_config: true,
-        close_session_paths: config.close_session_txn_enabled,
-        reaper_interval_ms: config.containers.check_interval_ms,
-        reaper_max_per_minute: config.containers.max_per_minute,
-        container_max_never_used_ms: config.containers.max_never_used_interval_ms.unwrap_or(0) as i64,
-        snapshot_txns: config.snap_count.into(),
-        snapshot_log_bytes: config.snap_size_limit_kb.map(|kb| kb * 1024),
+        close_session_paths: config.sessions.close_session_txn_enabled,
+        reaper_interval_ms: config.tree.containers.check_interval_ms,
+        reaper_max_per_minute: config.tree.containers.max_per_minute,
+        container_max_never_used_ms: config.tree.containers.max_never_used_interval_ms.unwrap_or(0) as i64,
+        snapshot_txns: config.snapshots.snap_count.into(),
+        snapshot_log_bytes: config.snapshots.snap_size_limit_kb.map(|kb| kb * 1024),
         seed: std::process::id().into(),
     }
 }
@@ -394,17 +397,17 @@ fn ready(listener: std::net::TcpListener) -> Result<TcpListener, ServerError> {
 
 fn log_options(config: &ServerConfig) -> LogOptions {
     LogOptions {
-        prealloc_bytes: config.pre_alloc_size_kb * 1024,
-        size_limit_bytes: config.txn_log_size_limit_kb.map(|kb| kb * 1024),
-        sync: config.force_sync,
+        prealloc_bytes: config.log.pre_alloc_size_kb * 1024,
+        size_limit_bytes: config.log.txn_log_size_limit_kb.map(|kb| kb * 1024),
+        sync: config.log.force_sync,
     }
 }
 
 fn conn_limits(config: &ServerConfig) -> ConnLimits {
     ConnLimits {
-        frame_max: config.jute_max_buffer as usize,
-        unanswered_max: config.global_outstanding_limit.max(1) as usize,
-        sessionless: Duration::from_millis(config.sessionless_cnxn_timeout_ms.into()),
+        frame_max: config.limits.jute_max_buffer as usize,
+        unanswered_max: config.limits.global_outstanding_limit.max(1) as usize,
+        sessionless: Duration::from_millis(config.clients.sessionless_cnxn_timeout_ms.into()),
     }
 }
 
@@ -413,27 +416,27 @@ fn keeping_options(config: &ServerConfig) -> KeepingOptions {
     KeepingOptions {
         restoring: Restoring {
             recover: RecoverOptions {
-                trust_empty: config.snapshot_trust_empty,
-                db_autocreate: config.db_autocreate,
+                trust_empty: config.folders.snapshot_trust_empty,
+                db_autocreate: config.folders.db_autocreate,
                 ..RecoverOptions::default()
             },
             types: ExtendedTypes {
-                enabled: config.extended_types_enabled,
-                emulate_353: config.emulate_353_ttl_nodes,
+                enabled: config.tree.extended_types_enabled,
+                emulate_353: config.tree.emulate_353_ttl_nodes,
             },
             reads_ahead: true,
             clock: Some(Instant::now),
         },
         log: log_options(config),
         snapshots: SnapshotOptions {
-            compression: match config.snapshot_compression {
+            compression: match config.snapshots.snapshot_compression {
                 SnapshotCompression::None => Compression::None,
                 SnapshotCompression::Gzip => Compression::Gz,
                 SnapshotCompression::Snappy => Compression::Snappy,
             },
-            digest: config.digest_enabled,
-            last_processed: config.serialize_last_processed_zxid,
-            keep: config.purge_interval_hours.map(|_| config.snap_retain_count as usize),
+            digest: config.tree.digest_enabled,
+            last_processed: config.snapshots.serialize_last_processed_zxid,
+            keep: config.snapshots.purge_interval_hours.map(|_| config.snapshots.snap_retain_count as usize),
         },
         reconfigurable: config.ensemble.as_deref().filter(|_| config.reconfig_enabled).map(beside),
         is_member: config.ensemble.is_some(),

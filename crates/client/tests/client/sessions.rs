@@ -23,7 +23,7 @@ async fn a_session_outlives_its_connection() {
 
 #[tokio::test]
 async fn what_is_bound_to_a_lost_session_fails() {
-    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let mut server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
     let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();
     let mut states = client.states();
     let session = client.session().await.unwrap();
@@ -103,7 +103,7 @@ async fn waits_can_be_as_long_as_a_duration_can() {
 
 #[tokio::test]
 async fn a_client_can_end_with_its_session() {
-    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let mut server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
     let builder =
         server.builder("").session_timeout(Duration::from_millis(500)).new_session_after_loss(false);
     let client = builder.connect().await.unwrap();

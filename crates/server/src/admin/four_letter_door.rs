@@ -66,15 +66,16 @@ impl FourLetterDoor {
     ) -> Self {
         let shown = |path: &Path| absolute(path).display().to_string();
         let conf = Conf {
-            client_port: config.client_address.port(),
+            client_port: config.clients.client_address.port(),
             secure_client_port: None,
             data_dir: shown(&folders.snapshots),
             data_log_dir: shown(&folders.logs),
             tick_time_ms: config.tick_time_ms,
-            max_client_cnxns: config.max_client_cnxns.unwrap_or(0),
-            min_session_timeout_ms: config.min_session_timeout_ms,
-            max_session_timeout_ms: config.max_session_timeout_ms,
+            max_client_cnxns: config.clients.max_client_cnxns.unwrap_or(0),
+            min_session_timeout_ms: config.sessions.min_session_timeout_ms,
+            max_session_timeout_ms: config.sessions.max_session_timeout_ms,
             client_port_listen_backlog: config
+                .clients
                 .client_port_listen_backlog
                 .map_or(-1, |backlog| backlog as i32),
             server_id: config.ensemble.as_ref().map_or(0, |ensemble| ensemble.me.0),
@@ -82,7 +83,7 @@ impl FourLetterDoor {
         };
         FourLetterDoor {
             ensemble: config.ensemble.as_deref().cloned(),
-            sessionless_ms: config.sessionless_cnxn_timeout_ms.max(1).into(),
+            sessionless_ms: config.clients.sessionless_cnxn_timeout_ms.max(1).into(),
             whitelist: config.four_letter_whitelist.clone(),
             conf,
             folders: folders.clone(),
@@ -90,7 +91,7 @@ impl FourLetterDoor {
             snapshots,
             loading: Mutex::new(Some(loading)),
             started: Instant::now(),
-            client_port: AtomicU16::new(config.client_address.port()),
+            client_port: AtomicU16::new(config.clients.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
             turns: Turns::default(),
         }
