@@ -9,8 +9,16 @@ use ostler_server_core::ConnId;
 use rustc_hash::FxBuildHasher;
 use std::{collections::HashMap, sync::Arc};
 
-/// Every connection's.
+/// The outboxes of all connections.
 pub(crate) type Outboxes = HashMap<ConnId, Arc<Outbox>, FxBuildHasher>;
+
+/// A change of a znode that clients watch.
+pub(crate) struct Notification<'a> {
+    /// `None` for a change that a client missed while it was not connected.
+    pub(crate) zxid: Option<Zxid>,
+    pub(crate) kind: EventType,
+    pub(crate) path: &'a str,
+}
 
 /// Notifications that the same connections get one after the other: commits that come together often have
 /// the same watchers, and then each of them is looked up and woken once.
@@ -26,11 +34,11 @@ impl FanOut {
     /// Frames that a connection gets at once.
     const FRAMES_MAX: usize = 16 << 10;
 
-    /// One more notification, to these. Returns the size of its frame.
+    /// Adds a notification to these connections. Returns the size of its frame.
     pub(crate) fn add(
         &mut self,
         mut conns: Vec<ConnId>,
-        (zxid, kind, path): (Option<Zxid>, EventType, &str),
+        notification: Notification<'_>,
         outboxes: &Outboxes,
     ) -> usize {
         conns.sort_unstable();
@@ -39,12 +47,13 @@ impl FanOut {
             self.conns = conns;
         }
         let before = self.frames.len();
+        let Notification { zxid, kind, path } = notification;
         event::write_frame(&mut self.frames, zxid, kind, path);
         self.count += 1;
         self.frames.len() - before
     }
 
-    /// Something else is for this connection, and must not overtake.
+    /// Called before anything else is sent to a connection: it must not overtake notifications.
     pub(crate) fn before_others_to(&mut self, conn: ConnId, outboxes: &Outboxes) {
         if !self.frames.is_empty() && self.conns.binary_search(&conn).is_ok() {
             self.send(outboxes);
@@ -90,7 +99,8 @@ mod tests {
         let mut fan = FanOut::default();
         let tell = |fan: &mut FanOut, conns: &[u64], zxid| {
             let conns = conns.iter().copied().map(ConnId).collect();
-            fan.add(conns, (Some(Zxid(zxid)), EventType::NodeDataChanged, "/a"), &outboxes)
+            let kind = EventType::NodeDataChanged;
+            fan.add(conns, Notification { zxid: Some(Zxid(zxid)), kind, path: "/a" }, &outboxes)
         };
         tell(&mut fan, &[2, 1], 7);
         tell(&mut fan, &[1, 2], 8);
