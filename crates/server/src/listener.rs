@@ -1,10 +1,8 @@
 //! Accepting clients, within the limits per address and in total.
 
 use crate::{
-    admin::four_letter_door::FourLetterDoor,
-    client_conn::{self, Accepted, ConnLimits},
+    client_conn::{self, Accepted, ClientService},
     descriptors::Caller,
-    driver::Driver,
     log_throttle::LogThrottle,
 };
 use ostler_proto::membership::{ClientAddress, Member};
@@ -161,14 +159,7 @@ async fn changed(own: &mut Own) {
 }
 
 /// Accepts clients until it is dropped. Their connections end with it.
-pub(crate) async fn run(
-    mut port: ClientPort,
-    mut own: Own,
-    driver: Arc<Driver>,
-    limits: Arc<ConnLimits>,
-    counts: ConnCounts,
-    door: Arc<FourLetterDoor>,
-) {
+pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientService, counts: ConnCounts) {
     let census = Arc::new(Mutex::new(Census::default()));
     let mut refused = 0_u64;
     let (mut said_full, mut said_failed) = (LogThrottle::default(), LogThrottle::default());
@@ -182,7 +173,7 @@ pub(crate) async fn run(
                 let next = named(&own);
                 if let Some(to) = next.clone().filter(|_| next != address) {
                     port.follow(&to).await;
-                    door.client_port_is(port.address.port());
+                    service.door.client_port_is(port.address.port());
                 }
                 address = next;
                 continue;
@@ -204,7 +195,7 @@ pub(crate) async fn run(
         };
         let address = peer.ip().to_canonical();
         if Caller::Client.is_too_many(&stream) {
-            driver.traffic.count_rejected();
+            service.driver.traffic.count_rejected();
             if said_full.take_turn() {
                 tracing::error!(
                     %address, at = %port.address,
@@ -217,7 +208,7 @@ pub(crate) async fn run(
         }
         let Some(place) = ConnSlot::take(&census, address, counts) else {
             refused += 1;
-            driver.traffic.count_rejected();
+            service.driver.traffic.count_rejected();
             // A client that opens a million connections must not fill the log.
             if refused.is_power_of_two() {
                 tracing::warn!(%address, refused, "too many connections (maxClientCnxns, maxCnxns): closed");
@@ -226,7 +217,7 @@ pub(crate) async fn run(
         };
         prepare(&stream, counts.keep_alive);
         let accepted = Accepted { stream, peer, place };
-        conns.spawn(client_conn::serve(accepted, driver.clone(), limits.clone(), door.clone()));
+        conns.spawn(client_conn::serve(accepted, service.clone()));
     }
 }
 
