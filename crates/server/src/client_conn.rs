@@ -7,8 +7,9 @@ use crate::{
     },
     driver::Driver,
     listener::ConnSlot,
-    outbox::{Outbox, Sending},
+    outbox::Outbox,
     room::Waiter,
+    sending::Sending,
 };
 use ostler_proto::{connect::ConnectRequest, frame};
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input, input::Mono};

@@ -78,7 +78,7 @@ impl FanOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::Sending;
+    use crate::sending::Sending;
 
     fn frame(zxid: u64) -> Vec<u8> {
         let mut frame = Vec::new();

@@ -23,6 +23,7 @@ mod overrides;
 mod peers;
 mod responses;
 mod room;
+mod sending;
 mod snapshot_thread;
 mod timer_task;
 mod traffic;
