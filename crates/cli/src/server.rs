@@ -193,7 +193,8 @@ fn not_started(error: &dyn std::fmt::Display) -> ExitCode {
 }
 
 fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
-    let data = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+    let data =
+        std::path::absolute(&config.folders.data_dir).unwrap_or_else(|_| config.folders.data_dir.clone());
     let (address, port) = (server.address, server.address.port());
     eprintln!("listening on {address}, ready after {} ms", begun.elapsed().as_millis());
     eprintln!(

@@ -7,8 +7,9 @@ use crate::{
     },
     driver::Driver,
     listener::ConnSlot,
-    outbox::{Outbox, Sending},
+    outbox::Outbox,
     room::Waiter,
+    sending::Sending,
 };
 use ostler_proto::{connect::ConnectRequest, frame};
 use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input, input::Mono};
@@ -140,6 +141,14 @@ struct ClientConn {
     noted_alive: Mono,
 }
 
+/// The parts of the server that all connections share.
+#[derive(Clone)]
+pub(crate) struct ClientService {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) limits: Arc<ConnLimits>,
+    pub(crate) door: Arc<FourLetterDoor>,
+}
+
 /// A connection that was taken from the port.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
@@ -150,13 +159,9 @@ pub(crate) struct Accepted {
 /// Serves a connection until its end.
 ///
 /// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
-pub(crate) fn serve(
-    accepted: Accepted,
-    driver: Arc<Driver>,
-    limits: Arc<ConnLimits>,
-    door: Arc<FourLetterDoor>,
-) -> impl Future<Output = ()> + Send {
+pub(crate) fn serve(accepted: Accepted, service: ClientService) -> impl Future<Output = ()> + Send {
     let Accepted { stream, peer, place } = accepted;
+    let ClientService { driver, limits, door } = service;
     let (conn, outbox) = driver.accept(peer);
     let mut client = ClientConn {
         stream,
@@ -528,9 +533,8 @@ mod tests {
         fn size_of_future<A, F>(_: impl Fn(A) -> F) -> usize {
             size_of::<F>()
         }
-        type Args = (Accepted, Arc<Driver>, Arc<ConnLimits>, Arc<FourLetterDoor>);
-        let size =
-            size_of_future(|(accepted, driver, limits, door): Args| serve(accepted, driver, limits, door));
+        type Args = (Accepted, ClientService);
+        let size = size_of_future(|(accepted, service): Args| serve(accepted, service));
         assert!(size <= 576, "{size} bytes");
     }
 }

@@ -2,18 +2,21 @@
 //! blocks; nobody awaits while holding the lock.
 
 use crate::{
+    client_effects::ClientEffects,
+    clock::Clock,
     disk_thread::DiskQueue,
-    fan_out::{FanOut, Outboxes},
+    fan_out::{Notification, Outboxes},
     outbox::Outbox,
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
     room::Room,
     snapshot_thread::SnapshotQueue,
+    traffic::Traffic,
 };
-use ostler_proto::{id::Xid, quorum_packet::Packet};
+use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
-    ClientRequest, CloseReason, ConnId, Effect, Input, Now, Server, ensemble::MemberMode, input::Mono,
-    report::ConnReport, work::WORK_PER_HOLD,
+    ClientRequest, ConnId, Effect, Input, Server, ensemble::MemberMode, input::Mono, report::ConnReport,
+    work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
 use parking_lot::{Mutex, MutexGuard};
@@ -23,49 +26,26 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 use tokio::sync::{Notify, oneshot};
 
-/// The machine's clocks.
-#[derive(Debug)]
-pub(crate) struct Clock {
-    start: Instant,
-}
-
-impl Clock {
-    pub(crate) fn start() -> Clock {
-        Clock { start: Instant::now() }
-    }
-
-    pub(crate) fn now(&self) -> Now {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now { mono: self.mono(), wall_ms: wall.as_millis() as i64 }
-    }
-
-    pub(crate) fn mono(&self) -> Mono {
-        Mono(self.start.elapsed().as_millis() as u64)
-    }
-
-    pub(crate) fn instant(&self, mono: Mono) -> Instant {
-        self.start + std::time::Duration::from_millis(mono.0)
-    }
-}
-
-/// Somebody waits for a state.
+/// A caller waits for a state of the server.
 struct Waiting {
     condition: Condition,
     met: oneshot::Sender<()>,
 }
 
-/// What is waited for. Asked after each step.
+/// The state that a caller waits for. Checked after each step.
 pub(crate) type Condition = Box<dyn FnMut(&Server) -> bool + Send>;
+
+/// The connections with other servers.
+type Links = BTreeMap<LinkId, Arc<PeerOutbox>>;
 
 struct Core {
     server: Server,
     effects: Vec<Effect>,
     outboxes: Outboxes,
-    links: BTreeMap<LinkId, Arc<PeerOutbox>>,
+    links: Links,
     waiting: Vec<Waiting>,
     responses: Responses,
     /// Nothing will change any more.
@@ -80,15 +60,24 @@ pub(crate) struct Doors {
     pub(crate) book: Arc<AddressBook>,
 }
 
-/// A member that runs.
+/// The parts to which a driver passes the effects of its core.
+pub(crate) struct DriverParts {
+    pub(crate) disk: Arc<DiskQueue>,
+    pub(crate) snapshots: Arc<SnapshotQueue>,
+    /// `None` for a server that is in no ensemble.
+    pub(crate) doors: Option<Doors>,
+    pub(crate) room: Room,
+}
+
+/// The core of a running server, with its lock and the parts that its effects go to.
 pub(crate) struct Driver {
-    /// A fair lock: who has had it for a while hands it to whoever waits. With std's the one who works in parts would take
-    /// it again before another thread is awake.
+    /// A fair lock: a thread that has had it for a while hands it to one that waits. With the lock of std, a thread that
+    /// works in parts would take the lock again before another thread is awake.
     core: Mutex<Core>,
     pub(crate) clock: Clock,
     disk: Arc<DiskQueue>,
     snapshots: Arc<SnapshotQueue>,
-    /// What the timer sleeps until, in monotonic milliseconds.
+    /// The time until which the timer sleeps, in monotonic milliseconds.
     timer_until: AtomicU64,
     pub(crate) timer: Notify,
     next_conn: AtomicU64,
@@ -101,50 +90,15 @@ pub(crate) struct Driver {
     pub(crate) room: Arc<Room>,
 }
 
-/// Counts of clients' connections since the start or `srst`.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub(crate) bytes_received: AtomicU64,
-    /// Closed by a client without a word.
-    pub(crate) dropped: AtomicU64,
-    /// Refused for there being too many.
-    pub(crate) rejected: AtomicU64,
-    /// Closed for want of a handshake.
-    pub(crate) without_session: AtomicU64,
-}
-
-impl Traffic {
-    pub(crate) fn count_bytes(&self, received: usize) {
-        self.bytes_received.fetch_add(received as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_rejected(&self) {
-        self.rejected.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_without_session(&self) {
-        self.without_session.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn reset(&self) {
-        for count in [&self.bytes_received, &self.dropped, &self.rejected, &self.without_session] {
-            count.store(0, Ordering::Relaxed);
-        }
-    }
-}
-
-/// A batch stops when so much output waits for its connection: it goes out first.
+/// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
 const OUTBOX_PAUSE: usize = 256 << 10;
-/// The same while the answers of all connections take all the room that they have, and what is a small answer then.
+/// As [`OUTBOX_PAUSE`], while the answers of all connections take all their room. An answer up to this size is small
+/// then.
 const OUTBOX_PAUSE_WHEN_FULL: usize = 16 << 10;
-/// And when so much will wait as soon as a write commits.
+/// A batch also stops when this number of bytes will wait as soon as a write commits.
 const PROMISED_PAUSE: usize = 8 << 20;
 
-/// Whether more may be asked of the member before others have had their turn.
+/// Whether a batch may go on before others have had their turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     GoesOn,
@@ -155,23 +109,18 @@ fn is_over(server: &Server, began: u64) -> bool {
     server.work_done() - began >= WORK_PER_HOLD
 }
 
-/// What became of a connection's requests.
+/// The result of handing a connection's requests to the core.
 pub(crate) struct Taken {
-    /// Fewer than all if their answers pile up, or will, or when they have taken their share of the member's time.
+    /// The requests that were taken. Fewer than all if their answers pile up, or will, or when they have taken their
+    /// share of the core's time.
     pub(crate) count: usize,
     /// The next one is a large read that waits until other connections' answers have gone.
     pub(crate) waits_for_room: bool,
 }
 
 impl Driver {
-    pub(crate) fn new(
-        server: Server,
-        clock: Clock,
-        disk: Arc<DiskQueue>,
-        snapshots: Arc<SnapshotQueue>,
-        doors: Option<Doors>,
-        room: Room,
-    ) -> Driver {
+    pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
+        let DriverParts { disk, snapshots, doors, room } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -202,7 +151,7 @@ impl Driver {
         self.core.lock()
     }
 
-    /// Takes one input.
+    /// Gives the core one input.
     pub(crate) fn step(&self, input: Input<'_>) {
         let reloaded = matches!(input, Input::Reloaded { .. });
         {
@@ -269,7 +218,7 @@ impl Driver {
         self.step(Input::PeerGone { link });
     }
 
-    /// What this server does for clients; `None` for a lone one.
+    /// The server's mode in its ensemble; `None` for a standalone server.
     pub(crate) fn mode(&self) -> Option<MemberMode> {
         self.lock().server.mode()
     }
@@ -339,7 +288,7 @@ impl Driver {
         told
     }
 
-    /// Nobody needs to wait any more.
+    /// Ends all waiting: nothing will change any more.
     pub(crate) fn ended(&self) {
         let core = &mut *self.lock();
         core.ended = true;
@@ -354,23 +303,23 @@ impl Driver {
         }
     }
 
-    /// Looks at the member between steps.
+    /// Looks at the core between steps.
     pub(crate) fn inspect<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         look(&self.lock().server)
     }
 
-    /// The same, with what went out to clients up to then.
+    /// As [`Driver::inspect`], with the counts of what has gone out to clients.
     pub(crate) fn inspect_with_responses<T>(&self, look: impl FnOnce(&Server, &Responses) -> T) -> T {
         let core = &*self.lock();
         look(&core.server, &core.responses)
     }
 
-    /// A four-letter word has come.
+    /// Counts a four-letter word that has come.
     pub(crate) fn count_word(&self, conn: ConnId) {
         self.lock().server.count_word(conn);
     }
 
-    /// It is answered, in this number of parts.
+    /// Counts the answer to a word, in this number of parts.
     pub(crate) fn count_word_answered(&self, conn: ConnId, parts: u64) {
         self.lock().server.count_word_answered(conn, parts);
     }
@@ -383,7 +332,7 @@ impl Driver {
         self.traffic.reset();
     }
 
-    /// Those of these connections that are there, each with the notifications that it has been given.
+    /// Reports of those of these connections that are still there, each with the number of its notifications.
     pub(crate) fn connections(&self, numbers: &[ConnId]) -> Vec<(ConnReport, u64)> {
         let core = &*self.lock();
         let notified = |conn| core.outboxes.get(&conn).map_or(0, |outbox| outbox.notified());
@@ -403,7 +352,7 @@ impl Driver {
         core.outboxes.values().for_each(|outbox| outbox.reset_notified());
     }
 
-    /// When the member next wants to be woken.
+    /// When the core next wants to be woken.
     pub(crate) fn next_deadline(&self) -> Mono {
         // Under the lock: a step that brings it forward must see what the timer is about to sleep until.
         let core = self.lock();
@@ -418,122 +367,73 @@ impl Driver {
         }
     }
 
+    /// Passes the effects of a step to the clients' connections, the disk, and the other servers.
     fn route(&self, core: &mut Core) {
-        let mut fan = FanOut::default();
-        for effect in core.effects.drain(..) {
+        let Core { effects, outboxes, links, responses, .. } = core;
+        let mut clients = ClientEffects::new(outboxes, responses);
+        let doors = self.doors.as_ref();
+        for effect in effects.drain(..) {
             match effect {
-                Effect::Reply { conn, reply } => {
-                    fan.before_others_to(conn, &core.outboxes);
-                    if let Some(outbox) = core.outboxes.get(&conn) {
-                        let size = outbox.reply(&reply);
-                        core.responses.count_reply(size, !matches!(reply.xid, Xid::PING | Xid::AUTH));
-                    }
-                }
+                Effect::Reply { conn, reply } => clients.reply(conn, &reply),
                 Effect::Notify { conns, zxid, kind, path } => {
-                    let told = conns.len();
-                    let size = fan.add(conns, (zxid, kind, &path), &core.outboxes);
-                    core.responses.count_notification(size, told);
+                    clients.notify(conns, Notification { zxid, kind, path: &path });
                 }
-                Effect::Connected { conn, response } => {
-                    fan.before_others_to(conn, &core.outboxes);
-                    if let Some(outbox) = core.outboxes.get(&conn) {
-                        outbox.connected(&response);
-                    }
-                }
-                Effect::Close { conn, reason } => {
-                    fan.before_others_to(conn, &core.outboxes);
-                    if let Some(outbox) = core.outboxes.get(&conn) {
-                        outbox.close(reason);
-                    }
-                    log_close(conn, reason);
-                }
+                Effect::Connected { conn, response } => clients.connected(conn, &response),
+                Effect::Close { conn, reason } => clients.close(conn, reason),
                 Effect::Persist { seq, op } => self.disk.push(seq, op),
                 Effect::Snapshot(frozen) => self.snapshots.push(frozen),
                 Effect::ToPeer { link, message } => {
-                    if let Some(outbox) = core.links.get(&link) {
+                    if let Some(outbox) = links.get(&link) {
                         outbox.push(message);
                     }
-                    if self.waiting_for_peers.load(Ordering::Relaxed) > WAITING_MAX
-                        && let Some(most) = core.links.values().max_by_key(|outbox| outbox.waiting())
-                    {
-                        most.give_up();
-                    }
+                    self.give_up_slowest(links);
                 }
                 Effect::HangUp(link) => {
-                    if let Some(outbox) = core.links.remove(&link) {
+                    if let Some(outbox) = links.remove(&link) {
                         outbox.close();
                     }
                 }
-                Effect::Servers(all) => {
-                    if let Some(doors) = &self.doors {
-                        doors.book.replace(&all);
-                    }
-                }
+                Effect::Servers(all) => on(doors, |doors| doors.book.replace(&all)),
                 Effect::SendVote { to, notification } => {
-                    if let Some(doors) = &self.doors {
-                        doors.election.send(to, &notification);
-                    }
+                    on(doors, |doors| doors.election.send(to, &notification));
                 }
-                Effect::RefuseVotes { of, why } => {
-                    if let Some(doors) = &self.doors {
-                        doors.election.refuse(of, &why);
-                    }
-                }
-                Effect::Dial { search_id, to } => {
-                    if let Some(doors) = &self.doors {
-                        doors.quorum.dial(search_id, to);
-                    }
-                }
+                Effect::RefuseVotes { of, why } => on(doors, |doors| doors.election.refuse(of, &why)),
+                Effect::Dial { search_id, to } => on(doors, |doors| doors.quorum.dial(search_id, to)),
                 Effect::ReadLog { search_id, link, after, through } => {
-                    if let Some(doors) = &self.doors {
-                        doors.quorum.read_log(search_id, link, after, through);
-                    }
+                    on(doors, |doors| doors.quorum.read_log(search_id, link, after, through));
                 }
             }
         }
-        fan.send(&core.outboxes);
+        clients.finish();
         if !core.waiting.is_empty() {
             core.tell_waiting();
         }
     }
+
+    /// If too much waits for the other servers, gives up the link for which most waits.
+    fn give_up_slowest(&self, links: &Links) {
+        if self.waiting_for_peers.load(Ordering::Relaxed) > WAITING_MAX
+            && let Some(most) = links.values().max_by_key(|outbox| outbox.waiting())
+        {
+            most.give_up();
+        }
+    }
+}
+
+/// Acts on the ways to the other servers. A standalone server has none.
+fn on(doors: Option<&Doors>, act: impl FnOnce(&Doors)) {
+    if let Some(doors) = doors {
+        act(doors);
+    }
 }
 
 impl Core {
-    /// Those whose state has come, and those who have given up, wait no more.
+    /// Ends the waiting of callers whose state has come, and forgets those that have given up.
     fn tell_waiting(&mut self) {
         let server = &self.server;
         let met = |waiting: &mut Waiting| waiting.met.is_closed() || (waiting.condition)(server);
         for waiting in self.waiting.extract_if(.., met) {
             let _ = waiting.met.send(());
         }
-    }
-}
-
-fn log_close(conn: ConnId, reason: CloseReason) {
-    match reason {
-        CloseReason::ClosedByClient => tracing::debug!(?conn, "closed by its client"),
-        CloseReason::SessionExpired => tracing::info!(?conn, "closed: its session has expired"),
-        CloseReason::SessionMoved => tracing::info!(?conn, "closed: its session came back elsewhere"),
-        CloseReason::ClientAhead => tracing::warn!(
-            ?conn,
-            "refused: the client has seen a later zxid than this server has; is this the right data folder?"
-        ),
-        CloseReason::PasswordUnknown => tracing::info!(
-            ?conn,
-            "refused: this server cannot judge the password of the session; the client may try another server"
-        ),
-        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
-        CloseReason::ReadOnly => {
-            tracing::debug!(
-                ?conn,
-                "refused: this server has no leader, and serves only who is content to read"
-            );
-        }
-        CloseReason::Silent => {
-            tracing::info!(?conn, "closed: it was silent for as long as its session may be")
-        }
-        CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
-        CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
-        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
     }
 }

@@ -12,6 +12,14 @@ use std::{collections::HashMap, sync::Arc};
 /// The outboxes of all connections.
 pub(crate) type Outboxes = HashMap<ConnId, Arc<Outbox>, FxBuildHasher>;
 
+/// A change of a znode that clients watch.
+pub(crate) struct Notification<'a> {
+    /// `None` for a change that a client missed while it was not connected.
+    pub(crate) zxid: Option<Zxid>,
+    pub(crate) kind: EventType,
+    pub(crate) path: &'a str,
+}
+
 /// Notifications that the same connections get one after the other. Commits that come together often have the same
 /// watchers, and then each watcher is looked up and woken once.
 #[derive(Default)]
@@ -30,7 +38,7 @@ impl FanOut {
     pub(crate) fn add(
         &mut self,
         mut conns: Vec<ConnId>,
-        (zxid, kind, path): (Option<Zxid>, EventType, &str),
+        notification: Notification<'_>,
         outboxes: &Outboxes,
     ) -> usize {
         conns.sort_unstable();
@@ -39,6 +47,7 @@ impl FanOut {
             self.conns = conns;
         }
         let before = self.frames.len();
+        let Notification { zxid, kind, path } = notification;
         event::write_frame(&mut self.frames, zxid, kind, path);
         self.count += 1;
         self.frames.len() - before
@@ -69,7 +78,7 @@ impl FanOut {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::Sending;
+    use crate::sending::Sending;
 
     fn frame(zxid: u64) -> Vec<u8> {
         let mut frame = Vec::new();
@@ -90,7 +99,8 @@ mod tests {
         let mut fan = FanOut::default();
         let tell = |fan: &mut FanOut, conns: &[u64], zxid| {
             let conns = conns.iter().copied().map(ConnId).collect();
-            fan.add(conns, (Some(Zxid(zxid)), EventType::NodeDataChanged, "/a"), &outboxes)
+            let kind = EventType::NodeDataChanged;
+            fan.add(conns, Notification { zxid: Some(Zxid(zxid)), kind, path: "/a" }, &outboxes)
         };
         tell(&mut fan, &[2, 1], 7);
         tell(&mut fan, &[1, 2], 8);

@@ -6,6 +6,8 @@
 pub mod admin;
 mod boot;
 mod client_conn;
+mod client_effects;
+mod clock;
 pub mod config;
 mod descriptors;
 mod disk_thread;
@@ -21,8 +23,10 @@ mod overrides;
 mod peers;
 mod responses;
 mod room;
+mod sending;
 mod snapshot_thread;
 mod timer_task;
+mod traffic;
 
 pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;

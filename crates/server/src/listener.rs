@@ -1,10 +1,8 @@
 //! Accepting clients, within the limits per address and in total.
 
 use crate::{
-    admin::four_letter_door::FourLetterDoor,
-    client_conn::{self, Accepted, ConnLimits},
+    client_conn::{self, Accepted, ClientService},
     descriptors::Caller,
-    driver::Driver,
     log_throttle::LogThrottle,
 };
 use ostler_proto::membership::{ClientAddress, Member};
@@ -161,17 +159,9 @@ async fn changed(own: &mut Own) {
 }
 
 /// Accepts clients until it is dropped. Their connections end with it.
-pub(crate) async fn run(
-    mut port: ClientPort,
-    mut own: Own,
-    driver: Arc<Driver>,
-    limits: Arc<ConnLimits>,
-    counts: ConnCounts,
-    door: Arc<FourLetterDoor>,
-) {
-    let census = Arc::new(Mutex::new(Census::default()));
-    let mut refused = 0_u64;
-    let (mut said_full, mut said_failed) = (LogThrottle::default(), LogThrottle::default());
+pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientService, counts: ConnCounts) {
+    let mut admission = Admission::new(counts);
+    let mut said_failed = LogThrottle::default();
     let mut conns = JoinSet::new();
     let mut address = named(&own);
     loop {
@@ -182,16 +172,23 @@ pub(crate) async fn run(
                 let next = named(&own);
                 if let Some(to) = next.clone().filter(|_| next != address) {
                     port.follow(&to).await;
-                    door.client_port_is(port.address.port());
+                    service.door.client_port_is(port.address.port());
                 }
                 address = next;
                 continue;
             }
         };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
+        match accepted {
+            Ok((stream, peer)) => {
+                let Some(place) = admission.place_for(&stream, peer, port.address) else {
+                    service.driver.traffic.count_rejected();
+                    continue;
+                };
+                prepare(&stream, counts.keep_alive);
+                conns.spawn(client_conn::serve(Accepted { stream, peer, place }, service.clone()));
+            }
             Err(error) => {
-                // Most likely there are no file descriptors left. Some will be given back.
+                // Probably the process is out of descriptors. Those in use go on, and some will be given back.
                 if said_failed.take_turn() {
                     tracing::error!(
                         %error, at = %port.address,
@@ -199,34 +196,49 @@ pub(crate) async fn run(
                     );
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
-                continue;
             }
-        };
+        }
+    }
+}
+
+/// Decides whether a connection is served.
+struct Admission {
+    census: Arc<Mutex<Census>>,
+    counts: ConnCounts,
+    /// Connections that were refused by the limits of `counts`.
+    refused: u64,
+    said_full: LogThrottle,
+}
+
+impl Admission {
+    fn new(counts: ConnCounts) -> Admission {
+        Admission { census: Arc::default(), counts, refused: 0, said_full: LogThrottle::default() }
+    }
+
+    /// A place for a new connection at this port; `None` if it is refused.
+    fn place_for(&mut self, stream: &TcpStream, peer: SocketAddr, port: SocketAddr) -> Option<ConnSlot> {
         let address = peer.ip().to_canonical();
-        if Caller::Client.is_too_many(&stream) {
-            driver.traffic.count_rejected();
-            if said_full.take_turn() {
+        if Caller::Client.is_too_many(stream) {
+            if self.said_full.take_turn() {
                 tracing::error!(
-                    %address, at = %port.address,
+                    %address, at = %port,
                     "clients' connections are closed: the process may open only a few more files, and those are for the \
                      disk and the other servers; raise its limit of open files, or lower maxCnxns (connection_rejected \
                      in mntr counts them)"
                 );
             }
-            continue;
+            return None;
         }
-        let Some(place) = ConnSlot::take(&census, address, counts) else {
-            refused += 1;
-            driver.traffic.count_rejected();
-            // A client that opens a million connections must not fill the log.
-            if refused.is_power_of_two() {
+        let place = ConnSlot::take(&self.census, address, self.counts);
+        if place.is_none() {
+            self.refused += 1;
+            // A client that opens a million connections must not fill the log too.
+            if self.refused.is_power_of_two() {
+                let refused = self.refused;
                 tracing::warn!(%address, refused, "too many connections (maxClientCnxns, maxCnxns): closed");
             }
-            continue;
-        };
-        prepare(&stream, counts.keep_alive);
-        let accepted = Accepted { stream, peer, place };
-        conns.spawn(client_conn::serve(accepted, driver.clone(), limits.clone(), door.clone()));
+        }
+        place
     }
 }
 

@@ -1,9 +1,12 @@
-//! What waits to be written to one connection.
+//! [`Outbox`]: the bytes that wait to be written to one connection.
 //!
 //! Everything for a client goes through its outbox, pushed while the core is locked: that alone gives each
 //! connection its order, a notification before any reply that shows the change.
 
-use crate::room::{Copied, Lent, Room, Unread};
+use crate::{
+    room::{Copied, Lent, Room, Unread},
+    sending::{Chunk, KEEP_MAX, Sending, take_spare},
+};
 use ostler_proto::{
     connect::ConnectResponse,
     jute::Writer as _,
@@ -11,78 +14,20 @@ use ostler_proto::{
     request::MultiHeader,
     shared::SharedBytes,
     stat::Stat,
-    strings::{SharedStrings, StringParts},
+    strings::SharedStrings,
 };
 use ostler_server_core::CloseReason;
-use std::{
-    cell::RefCell,
-    io::IoSlice,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 use tokio::sync::Notify;
 
 /// Data from here on is not copied into the buffer but shared with the znode until it is written.
 const SHARE_FROM: usize = 16 << 10;
-/// Larger buffers are freed after use. What waits in them is counted, see [`Room`].
-const KEEP_MAX: usize = 16 << 10;
-/// Buffers that each thread keeps for its next connection. An idle connection has none.
-const SPARES_MAX: usize = 4;
-
-thread_local! {
-    /// The connections of a thread take turns with the same few buffers, so these stay in the processor's cache.
-    static SPARES: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
-fn take_spare() -> Vec<u8> {
-    SPARES.with_borrow_mut(Vec::pop).unwrap_or_default()
-}
-
-fn keep_spare(mut bytes: Vec<u8>) {
-    SPARES.with_borrow_mut(|spares| {
-        if bytes.capacity() <= KEEP_MAX && spares.len() < SPARES_MAX {
-            bytes.clear();
-            spares.push(bytes);
-        }
-    });
-}
-
-#[derive(Debug)]
-enum Chunk {
-    Own(Vec<u8>),
-    Copied(Copied),
-    Shared(Lent<SharedBytes>),
-    /// One part of a long list of names.
-    Listed {
-        list: Arc<Lent<Arc<StringParts>>>,
-        part: usize,
-    },
-}
-
-impl Chunk {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Chunk::Own(bytes) => bytes,
-            Chunk::Copied(copied) => &copied.bytes,
-            Chunk::Shared(lent) => lent.get(),
-            Chunk::Listed { list, part } => &list.get().parts()[*part],
-        }
-    }
-
-    fn own(&mut self) -> Option<&mut [u8]> {
-        match self {
-            Chunk::Own(bytes) => Some(bytes),
-            Chunk::Copied(copied) => Some(&mut copied.bytes),
-            Chunk::Shared(_) | Chunk::Listed { .. } => None,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct State {
-    /// Whole chunks before `tail`; only large data and much of it makes any.
+    /// Whole chunks before `tail`. There are some only if the output is large.
     full: Vec<Chunk>,
     full_len: usize,
     tail: Vec<u8>,
@@ -154,7 +99,7 @@ impl State {
         }
         MultiHeader::END.write(&mut self.tail);
         let length = i32::try_from(self.len() - before).expect("a frame's length fits in 31 bits");
-        // Where its length stands: in the buffer that was the last one when it began.
+        // The length stands in the buffer that was the last one when the frame began.
         let first = self.full.get_mut(chunk).map_or(Some(&mut self.tail[..]), Chunk::own);
         let first = first.expect("what is shared comes behind its frame's header");
         first[at..at + 4].copy_from_slice(&length.to_be_bytes());
@@ -195,9 +140,9 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends through `write`, and returns how many bytes; wakes the task if nothing waited before. Nothing comes behind
-    /// what closes the connection, and `None` is returned: an answer after an event that was dropped would have the client
-    /// believe that it knows of the change.
+    /// Appends through `write`, and returns the number of bytes. Wakes the task if nothing waited before. `None` if the
+    /// connection is to be closed: an answer after an event that was dropped would have the client believe that it knows
+    /// of the change.
     fn push(&self, write: impl FnOnce(&mut State)) -> Option<usize> {
         let mut state = self.lock();
         if state.close.is_some() {
@@ -228,7 +173,7 @@ impl Outbox {
         self.holds_back.store(false, Ordering::Relaxed);
         let pushed = self.push(|state| {
             self.write_reply(state, reply);
-            // Under the lock: who sees that all is answered finds the answers.
+            // Under the lock: a thread that sees no unanswered request finds all answers.
             self.unanswered.fetch_sub(1, Ordering::Relaxed);
         });
         if pushed.is_none() {
@@ -291,13 +236,13 @@ impl Outbox {
         self.lock().close.is_some()
     }
 
-    /// Bytes as they are.
+    /// Appends bytes as they are.
     #[cfg(test)]
     pub(crate) fn raw(&self, bytes: &[u8]) {
         self.push(|state| state.tail.raw(bytes));
     }
 
-    /// Bytes that wait.
+    /// The number of bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
@@ -334,7 +279,8 @@ impl Outbox {
         self.wake.notified().await;
     }
 
-    /// Takes all that waits into `sending`, where nothing waits, and says whether the connection is to be closed after it.
+    /// Moves all that waits into `sending`, which is empty. Returns why the connection is to be closed after these bytes,
+    /// if it is.
     pub(crate) fn take(&self, sending: &mut Sending) -> Option<CloseReason> {
         let mut state = self.lock();
         if state.len() > 0 {
@@ -348,69 +294,6 @@ impl Outbox {
             }
         }
         state.close
-    }
-}
-
-/// Bytes taken from an outbox and partly written.
-#[derive(Debug, Default)]
-pub(crate) struct Sending {
-    chunks: Vec<Chunk>,
-    /// Of the first chunk, already written.
-    written: usize,
-    /// The notifications among them.
-    unread: Option<Unread>,
-}
-
-impl Sending {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.chunks.is_empty()
-    }
-
-    /// Whether any of it is counted, see [`Room`].
-    pub(crate) fn takes_room(&self) -> bool {
-        self.chunks.iter().any(|chunk| !matches!(chunk, Chunk::Own(_)))
-    }
-
-    /// What to write next, in one call.
-    pub(crate) fn slices(&self) -> Vec<IoSlice<'_>> {
-        let first = self.chunks.iter().take(1).map(|chunk| &chunk.bytes()[self.written..]);
-        let rest = self.chunks.iter().skip(1).take(63).map(Chunk::bytes);
-        first.chain(rest).map(IoSlice::new).collect()
-    }
-
-    /// The single chunk that nearly every write is.
-    pub(crate) fn single(&self) -> Option<&[u8]> {
-        match &self.chunks[..] {
-            [one] => Some(&one.bytes()[self.written..]),
-            _ => None,
-        }
-    }
-
-    /// `n` bytes were written.
-    pub(crate) fn advance(&mut self, n: usize) {
-        self.written += n;
-        let mut done = 0;
-        for chunk in &self.chunks {
-            let len = chunk.bytes().len();
-            if self.written < len {
-                break;
-            }
-            self.written -= len;
-            done += 1;
-        }
-        for chunk in self.chunks.drain(..done) {
-            if let Chunk::Own(bytes) = chunk {
-                keep_spare(bytes);
-            }
-        }
-        if self.chunks.is_empty() {
-            self.unread = None;
-        }
-    }
-
-    /// The connection is idle: no memory is kept for it.
-    pub(crate) fn shrink(&mut self) {
-        self.chunks.shrink_to_fit();
     }
 }
 

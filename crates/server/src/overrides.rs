@@ -28,7 +28,7 @@ pub struct PeerListeners {
 impl Overrides {
     /// The overrides that a configuration needs: files with its mode.
     pub(crate) fn of(config: &ServerConfig) -> Overrides {
-        match config.files_mode {
+        match config.folders.files_mode {
             PRIVATE => Overrides::default(),
             mode => Overrides { files: Arc::new(SharedFiles { mode }), peers: None },
         }

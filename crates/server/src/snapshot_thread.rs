@@ -74,17 +74,22 @@ impl SnapshotQueue {
     }
 }
 
-/// Runs until the queue is stopped. Removes old files at the start, after each snapshot, and now and then.
-pub(crate) fn run(
-    queue: &SnapshotQueue,
-    receiver: &Receiver<Option<SnapshotSource>>,
-    driver: &Arc<Driver>,
-    (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
-    purge_every: Option<Duration>,
-) {
+/// What the thread works with.
+pub(crate) struct SnapshotWork {
+    pub(crate) settings: SnapshotSettings,
+    /// The other end of the queue.
+    pub(crate) frozen: Receiver<Option<SnapshotSource>>,
+    /// The time between purges that no snapshot asks for; `None` for no such purges.
+    pub(crate) purge_every: Option<Duration>,
+}
+
+/// Runs until the queue is stopped. Removes old files at the start, after each snapshot, and each `purge_every`.
+/// `log_bytes` grows with the log.
+pub(crate) fn run(queue: &SnapshotQueue, driver: &Arc<Driver>, log_bytes: &AtomicU64, work: &SnapshotWork) {
+    let settings = &work.settings;
     purge(settings);
     loop {
-        let frozen = match receiver.recv_timeout(purge_every.unwrap_or(Duration::MAX)) {
+        let frozen = match work.frozen.recv_timeout(work.purge_every.unwrap_or(Duration::MAX)) {
             Ok(Some(frozen)) => frozen,
             Ok(None) | Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
@@ -93,7 +98,7 @@ pub(crate) fn run(
             }
         };
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
-        match write(&frozen, (settings, log_bytes), &queue.stopped) {
+        match write(&frozen, settings, log_bytes, &queue.stopped) {
             Ok(false) => tracing::info!(%zxid, "a snapshot was given up; the log has all of it"),
             Ok(true) => {
                 let ms = begun.elapsed().as_millis() as u64;
@@ -150,7 +155,8 @@ impl Pace {
 /// cannot leave the idle class again without a privilege.
 fn write(
     frozen: &SnapshotSource,
-    (settings, log_bytes): (&SnapshotSettings, &AtomicU64),
+    settings: &SnapshotSettings,
+    log_bytes: &AtomicU64,
     stopped: &AtomicBool,
 ) -> Result<bool, StorageError> {
     let logged = || log_bytes.load(Ordering::Relaxed);

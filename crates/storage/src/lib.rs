@@ -12,6 +12,7 @@
 //! - [`retention`]: removes files that no start needs.
 
 pub mod disk;
+pub mod disk_layer;
 pub mod epochs;
 pub mod error;
 pub mod folders;

@@ -1,6 +1,9 @@
 //! A disk without fsync: files survive the end of a server process, but not a crash of the machine.
 
-use ostler_storage::disk::{Disk, DiskFile, FileIdentity, OsDisk};
+use ostler_storage::{
+    disk::{Disk, DiskFile, FileIdentity, OsDisk},
+    disk_layer::DiskLayer,
+};
 use std::{io, path::Path};
 
 /// [`OsDisk`] without its syncs.
@@ -13,7 +16,7 @@ fn unsynced(file: io::Result<Box<dyn DiskFile>>) -> io::Result<Box<dyn DiskFile>
     Ok(Box::new(UnsyncedFile(file?)))
 }
 
-impl Disk for UnsyncedDisk {
+impl DiskLayer for UnsyncedDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         unsynced(OsDisk.create(path))
     }
@@ -24,26 +27,6 @@ impl Disk for UnsyncedDisk {
 
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         unsynced(OsDisk.open_to_change(path))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        OsDisk.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        OsDisk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        OsDisk.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        OsDisk.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.create_dir_all(dir)
     }
 
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {

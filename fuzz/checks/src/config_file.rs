@@ -42,7 +42,7 @@ pub fn check(bytes: &[u8]) {
         Ok(loaded) => {
             assert!(loaded.notes.iter().all(|note| !note.to_string().is_empty()));
             let config = loaded.config;
-            assert!(config.min_session_timeout_ms <= config.max_session_timeout_ms);
+            assert!(config.sessions.min_session_timeout_ms <= config.sessions.max_session_timeout_ms);
             assert!(config.tick_time_ms > 0);
             if let Some(ensemble) = &config.ensemble {
                 let membership = &ensemble.membership;

@@ -139,8 +139,8 @@ fn read(folder: &Path) -> Result<(Vec<ServerSetup>, Vec<ListenAddress>), Ensembl
     for id in 1..=count as u16 {
         let path = zoo_cfg(folder, id);
         let (config, ensemble) = settings(&path, id)?;
-        let clients = config.client_address;
-        let current_epoch = config.data_dir.join("version-2/currentEpoch");
+        let clients = config.clients.client_address;
+        let current_epoch = config.folders.data_dir.join("version-2/currentEpoch");
         let own = ensemble.membership.servers.get(&ServerId(id.into()));
         let log = server_folder(folder, id).join("server.log");
         let votes = own.is_some_and(|own| !own.observer);

@@ -41,7 +41,7 @@ impl Watcher {
 #[tokio::test]
 async fn each_operation_has_a_span_and_is_counted() {
     let traces = Traces::begin();
-    let server = TestServer::start_with(|config| config.extended_types_enabled = true);
+    let server = TestServer::start_with(|config| config.tree.extended_types_enabled = true);
     let client = server.client().await;
     let mut w = Watcher { client: client.clone(), traces, seen: Vec::new() };
     w.sees("create", Op::Create2, client.create("/a", b"")).await.unwrap();

@@ -66,7 +66,7 @@ async fn operations_are_done_in_the_order_of_their_calls() {
 
 #[tokio::test]
 async fn every_kind_of_znode() {
-    let server = TestServer::start_with(|config| config.extended_types_enabled = true);
+    let server = TestServer::start_with(|config| config.tree.extended_types_enabled = true);
     let client = server.client().await;
     let session = client.session_id().unwrap();
     let owned = client.create("/e", b"").ephemeral().await.unwrap();

@@ -23,7 +23,7 @@ async fn a_session_outlives_its_connection() {
 
 #[tokio::test]
 async fn operations_bound_to_a_lost_session_fail() {
-    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let mut server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
     let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();
     let mut states = client.states();
     let session = client.session().await.unwrap();
@@ -103,7 +103,7 @@ async fn timeouts_of_the_longest_duration_work() {
 
 #[tokio::test]
 async fn a_client_without_new_sessions_closes_with_its_session() {
-    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let mut server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
     let builder =
         server.builder("").session_timeout(Duration::from_millis(500)).new_session_after_loss(false);
     let client = builder.connect().await.unwrap();

@@ -18,7 +18,7 @@ impl Stage {
     }
 
     pub(crate) async fn with(adjust: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Stage {
-        let server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+        let server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
         let proxy = Proxy::to(server.address).await;
         let builder = Client::builder(&proxy.address.to_string()).retry(RetryPolicy::none());
         let builder = adjust(builder.session_timeout(Duration::from_secs(6)));

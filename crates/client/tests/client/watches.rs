@@ -97,7 +97,7 @@ async fn a_reader_that_falls_behind_gets_a_gap() {
 
 #[tokio::test]
 async fn watches_bound_to_a_session_end_with_it() {
-    let mut server = TestServer::start_with(|config| config.min_session_timeout_ms = 100);
+    let mut server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
     let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();
     let session = client.session().await.unwrap();
     let (_, bound) = session.get_data("/").watch().await.unwrap();

@@ -4,7 +4,8 @@ use crate::{
     admin::elections::Elections,
     admin::four_letter::{
         Conf, ConfOfMember, Connection, ConnectionSession, Dirs, Gauges, Latency, LeaderGauges, MessageSizes,
-        Mode, NamespaceQuota, Quorum, ServerView, Whitelist, Word, ZxidDigest, full_version, refusal, render,
+        Metrics, Mode, NamespaceQuota, Quorum, ServerView, Whitelist, Word, ZxidDigest, full_version,
+        refusal, render,
     },
     admin::long_reports,
     admin::metrics::{Counted, Loading, metrics},
@@ -21,6 +22,7 @@ use ostler_proto::{
     path,
 };
 use ostler_server_core::{
+    Now,
     ensemble::MemberMode,
     input::{ConnId, Mono},
     report, report_quotas,
@@ -66,15 +68,16 @@ impl FourLetterDoor {
     ) -> Self {
         let shown = |path: &Path| absolute(path).display().to_string();
         let conf = Conf {
-            client_port: config.client_address.port(),
+            client_port: config.clients.client_address.port(),
             secure_client_port: None,
             data_dir: shown(&folders.snapshots),
             data_log_dir: shown(&folders.logs),
             tick_time_ms: config.tick_time_ms,
-            max_client_cnxns: config.max_client_cnxns.unwrap_or(0),
-            min_session_timeout_ms: config.min_session_timeout_ms,
-            max_session_timeout_ms: config.max_session_timeout_ms,
+            max_client_cnxns: config.clients.max_client_cnxns.unwrap_or(0),
+            min_session_timeout_ms: config.sessions.min_session_timeout_ms,
+            max_session_timeout_ms: config.sessions.max_session_timeout_ms,
             client_port_listen_backlog: config
+                .clients
                 .client_port_listen_backlog
                 .map_or(-1, |backlog| backlog as i32),
             server_id: config.ensemble.as_ref().map_or(0, |ensemble| ensemble.me.0),
@@ -82,7 +85,7 @@ impl FourLetterDoor {
         };
         FourLetterDoor {
             ensemble: config.ensemble.as_deref().cloned(),
-            sessionless_ms: config.sessionless_cnxn_timeout_ms.max(1).into(),
+            sessionless_ms: config.clients.sessionless_cnxn_timeout_ms.max(1).into(),
             whitelist: config.four_letter_whitelist.clone(),
             conf,
             folders: folders.clone(),
@@ -90,7 +93,7 @@ impl FourLetterDoor {
             snapshots,
             loading: Mutex::new(Some(loading)),
             started: Instant::now(),
-            client_port: AtomicU16::new(config.client_address.port()),
+            client_port: AtomicU16::new(config.clients.client_address.port()),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
             turns: Turns::default(),
         }
@@ -136,13 +139,38 @@ impl FourLetterDoor {
         render(word, &self.view(driver, word))
     }
 
-    /// Gathers only the parts that the word prints, because some of them are long.
+    /// The server as a word shows it. Gathers only the parts that the word prints, because some of them are long.
     fn view(&self, driver: &Driver, word: Word) -> ServerView {
         let now = driver.clock.now();
-        let (Look { summary, mode: member, responses }, place) = look(driver, word);
-        let mut view = ServerView {
-            serving: member != Some(MemberMode::Looking),
-            mode: match member {
+        let moment = Moment::of(driver, word);
+        let mut view = self.summary_view(&moment);
+        match word {
+            Word::Cons | Word::Stat => view.connections = connections(driver),
+            Word::Dirs => view.dirs = self.dirs(),
+            Word::Conf => {
+                view.dirs = self.dirs();
+                view.conf.ensemble = self.ensemble.as_ref().map(|of| conf_of_member(of, driver));
+            }
+            Word::Dump => self.add_sessions(&mut view, driver, now),
+            Word::Elec => view.elections = self.elections(driver, now),
+            Word::Wchc | Word::Wchp => view.watches = long_reports::watches(driver),
+            Word::Wchs => view.watch_summary = driver.inspect(|server| server.watch_summary()),
+            Word::Hash => view.digests = digests(driver),
+            Word::Envi => view.environment = environment(),
+            Word::Mntr => {
+                view.gauges = self.gauges(driver, &moment, now);
+                view.metrics = self.metrics(driver, &moment);
+            }
+            _ => {}
+        }
+        view
+    }
+
+    /// What is at hand without long work; several words print parts of it.
+    fn summary_view(&self, Moment { summary, mode, .. }: &Moment) -> ServerView {
+        ServerView {
+            serving: *mode != Some(MemberMode::Looking),
+            mode: match mode {
                 None | Some(MemberMode::Looking) => Mode::Standalone,
                 Some(MemberMode::Leader) => Mode::Leader,
                 Some(MemberMode::Follower) => Mode::Follower,
@@ -161,66 +189,39 @@ impl FourLetterDoor {
             conf: Conf { client_port: self.client_port.load(Ordering::Relaxed), ..self.conf.clone() },
             trace_mask: self.trace_mask.load(Ordering::Relaxed),
             ..ServerView::default()
-        };
-        match word {
-            Word::Cons | Word::Stat => {
-                let all = long_reports::connections(driver);
-                view.connections =
-                    all.iter().map(|(report, notified)| connection(report, *notified)).collect();
-            }
-            Word::Dirs => view.dirs = self.dirs(),
-            Word::Conf => {
-                view.dirs = self.dirs();
-                view.conf.ensemble = self.ensemble.as_ref().map(|of| conf_of_member(of, driver));
-            }
-            Word::Dump => {
-                view.session_expiry = long_reports::session_ends(driver, Scope::Global, now);
-                view.learnt_sessions = long_reports::learnt_sessions(driver);
-                view.local_session_expiry = driver
-                    .inspect(|server| server.has_local_sessions())
-                    .then(|| long_reports::session_ends(driver, Scope::Local, now));
-                view.ephemerals = long_reports::ephemerals(driver);
-                view.connection_expiry = long_reports::connection_ends(driver, self.sessionless_ms, now);
-            }
-            Word::Elec => {
-                let lone =
-                    Elections { server: self.conf.server_id, now_ms: now.wall_ms, ..Elections::default() };
-                let elections = driver.inspect(|server| server.elections());
-                view.elections = elections.map_or(lone, |all| Elections::of(all, now.wall_ms));
-            }
-            Word::Wchc | Word::Wchp => view.watches = long_reports::watches(driver),
-            Word::Wchs => view.watch_summary = driver.inspect(|server| server.watch_summary()),
-            Word::Hash => {
-                let digests = driver.inspect(|server| server.digest_log());
-                view.digests = digests
-                    .into_iter()
-                    .map(|entry| ZxidDigest { zxid: entry.zxid.0, digest: entry.digest })
-                    .collect();
-            }
-            Word::Envi => view.environment = environment(),
-            Word::Mntr => {
-                view.gauges = self.gauges(&summary, &responses);
-                // A read-only server does not show its quorum, as in Java.
-                let place = place.filter(|_| member != Some(MemberMode::ReadOnly));
-                view.gauges.quorum = place.map(|of| quorum(&of, member, now.mono));
-                let quotas = long_reports::quotas(driver);
-                view.gauges.quotas = quotas.into_iter().map(namespace_quota).collect();
-                let (disk, snapshots) = (self.disk.figures(), &self.snapshots);
-                view.metrics = metrics(&Counted {
-                    stats: &summary.stats,
-                    mode: member,
-                    digest_mismatches: summary.digest_mismatches,
-                    responses,
-                    traffic: &driver.traffic,
-                    disk: &disk,
-                    snapshots_ms: *snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner),
-                    snapshots_failed: snapshots.failed.load(Ordering::Relaxed),
-                    loading: *self.loading.lock().unwrap_or_else(PoisonError::into_inner),
-                });
-            }
-            _ => {}
         }
-        view
+    }
+
+    /// Sessions, their ephemerals, and when sessions and connections end.
+    fn add_sessions(&self, view: &mut ServerView, driver: &Driver, now: Now) {
+        view.session_expiry = long_reports::session_ends(driver, Scope::Global, now);
+        view.learnt_sessions = long_reports::learnt_sessions(driver);
+        view.local_session_expiry = driver
+            .inspect(|server| server.has_local_sessions())
+            .then(|| long_reports::session_ends(driver, Scope::Local, now));
+        view.ephemerals = long_reports::ephemerals(driver);
+        view.connection_expiry = long_reports::connection_ends(driver, self.sessionless_ms, now);
+    }
+
+    fn elections(&self, driver: &Driver, now: Now) -> Elections {
+        match driver.inspect(|server| server.elections()) {
+            Some(all) => Elections::of(all, now.wall_ms),
+            None => Elections { server: self.conf.server_id, now_ms: now.wall_ms, ..Elections::default() },
+        }
+    }
+
+    fn metrics(&self, driver: &Driver, moment: &Moment) -> Metrics {
+        metrics(&Counted {
+            stats: &moment.summary.stats,
+            mode: moment.mode,
+            digest_mismatches: moment.summary.digest_mismatches,
+            responses: moment.responses,
+            traffic: &driver.traffic,
+            disk: &self.disk.figures(),
+            snapshots_ms: *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner),
+            snapshots_failed: self.snapshots.failed.load(Ordering::Relaxed),
+            loading: *self.loading.lock().unwrap_or_else(PoisonError::into_inner),
+        })
     }
 
     fn dirs(&self) -> Dirs {
@@ -230,7 +231,10 @@ impl FourLetterDoor {
         }
     }
 
-    fn gauges(&self, summary: &report::Summary, responses: &Responses) -> Gauges {
+    fn gauges(&self, driver: &Driver, moment: &Moment, now: Now) -> Gauges {
+        let Moment { summary, mode, responses, .. } = moment;
+        // A read-only server shows nothing of a quorum, as in Java.
+        let quorum_report = moment.quorum.as_ref().filter(|_| *mode != Some(MemberMode::ReadOnly));
         let limits = rustix::process::getrlimit(rustix::process::Resource::Nofile);
         Gauges {
             uptime_ms: self.started.elapsed().as_millis() as u64,
@@ -244,6 +248,8 @@ impl FourLetterDoor {
             max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),
             auth_failed_count: summary.stats.auth_failed,
             client_response_sizes: response_sizes(responses),
+            quorum: quorum_report.map(|of| quorum(of, *mode, now.mono)),
+            quotas: long_reports::quotas(driver).into_iter().map(namespace_quota).collect(),
             ..Gauges::default()
         }
     }
@@ -255,18 +261,35 @@ const ANSWER_PART: usize = 8192;
 /// The day of the release, for the version line.
 const BUILT_ON: &str = "2026-11-21 00:00 UTC";
 
-/// The state of the server at one moment.
-struct Look {
+/// The state of the core at one moment.
+struct Moment {
     summary: report::Summary,
+    /// `None` for a standalone server.
     mode: Option<MemberMode>,
     responses: Responses,
+    /// For `mntr` alone.
+    quorum: Option<report::QuorumReport>,
 }
 
-fn look(driver: &Driver, word: Word) -> (Look, Option<report::QuorumReport>) {
-    driver.inspect_with_responses(|server, responses| {
-        let look = Look { summary: server.summary(), mode: server.mode(), responses: *responses };
-        (look, server.quorum().filter(|_| word == Word::Mntr))
-    })
+impl Moment {
+    fn of(driver: &Driver, word: Word) -> Moment {
+        driver.inspect_with_responses(|server, responses| Moment {
+            summary: server.summary(),
+            mode: server.mode(),
+            responses: *responses,
+            quorum: server.quorum().filter(|_| word == Word::Mntr),
+        })
+    }
+}
+
+fn connections(driver: &Driver) -> Vec<Connection> {
+    let all = long_reports::connections(driver);
+    all.iter().map(|(report, notified)| connection(report, *notified)).collect()
+}
+
+fn digests(driver: &Driver) -> Vec<ZxidDigest> {
+    let digests = driver.inspect(|server| server.digest_log());
+    digests.into_iter().map(|entry| ZxidDigest { zxid: entry.zxid.0, digest: entry.digest }).collect()
 }
 
 fn response_sizes(responses: &Responses) -> MessageSizes {

@@ -1,7 +1,7 @@
 //! The counters of `mntr`, under upstream's names.
 
 use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
-use crate::{disk_thread::DiskFigures, driver::Traffic, responses::Responses};
+use crate::{disk_thread::DiskFigures, responses::Responses, traffic::Traffic};
 use ostler_server_core::{
     ensemble::MemberMode,
     stats::{self, Sampled, Stats},

@@ -69,54 +69,70 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
     let whitelist = config.four_letter_whitelist.clone();
     assert_eq!(whitelist.words(), [Word::Srvr]);
     let expected = ServerConfig {
-        client_address: "[::]:2181".parse().unwrap(),
-        client_port_listen_backlog: None,
-        max_cnxns: None,
-        max_client_cnxns: Some(60),
-        max_client_cnxns_ipv6_prefix: 64,
-        client_tcp_keep_alive: false,
-        sessionless_cnxn_timeout_ms: 10_000,
-        jute_max_buffer: 1_048_575,
-        data_dir: "/var/lib/zk".into(),
-        data_log_dir: "/var/lib/zk".into(),
-        files_mode: 0o600,
-        datadir_autocreate: true,
-        db_autocreate: true,
-        snapshot_trust_empty: false,
-        snap_count: 100_000,
-        snap_size_limit_kb: Some(4_194_304),
-        pre_alloc_size_kb: 65_536,
-        txn_log_size_limit_kb: None,
-        force_sync: true,
-        fsync_warning_threshold_ms: 1000,
-        snap_retain_count: 3,
-        purge_interval_hours: Some(1),
-        snapshot_compression: SnapshotCompression::None,
-        serialize_last_processed_zxid: true,
-        close_session_txn_enabled: true,
-        digest_enabled: true,
         tick_time_ms: 3000,
-        min_session_timeout_ms: 6000,
-        max_session_timeout_ms: 60_000,
-        global_outstanding_limit: 1000,
-        large_answers_max_bytes: None,
-        enforce_quota: false,
-        extended_types_enabled: false,
-        emulate_353_ttl_nodes: false,
-        containers: Containers {
-            check_interval_ms: 60_000,
-            max_per_minute: 10_000,
-            max_never_used_interval_ms: None,
+        clients: ClientPortSettings {
+            client_address: "[::]:2181".parse().unwrap(),
+            client_port_listen_backlog: None,
+            max_cnxns: None,
+            max_client_cnxns: Some(60),
+            max_client_cnxns_ipv6_prefix: 64,
+            client_tcp_keep_alive: false,
+            sessionless_cnxn_timeout_ms: 10_000,
         },
-        session_passwords: SessionPasswords::default(),
-        skip_acl: false,
-        digest_auth_enabled: true,
-        digest_auth_alg: DigestAlgorithm::Sha1,
-        super_digest: None,
-        enforce_auth_enabled: false,
-        enforce_auth_schemes: vec![],
-        session_require_client_sasl_auth: false,
-        allow_sasl_failed_clients: false,
+        limits: RequestLimits {
+            jute_max_buffer: 1_048_575,
+            global_outstanding_limit: 1000,
+            large_answers_max_bytes: None,
+        },
+        folders: DataFolderSettings {
+            data_dir: "/var/lib/zk".into(),
+            data_log_dir: "/var/lib/zk".into(),
+            files_mode: 0o600,
+            datadir_autocreate: true,
+            db_autocreate: true,
+            snapshot_trust_empty: false,
+        },
+        log: TxnLogSettings {
+            pre_alloc_size_kb: 65_536,
+            txn_log_size_limit_kb: None,
+            force_sync: true,
+            fsync_warning_threshold_ms: 1000,
+        },
+        snapshots: SnapshotSettings {
+            snap_count: 100_000,
+            snap_size_limit_kb: Some(4_194_304),
+            snap_retain_count: 3,
+            purge_interval_hours: Some(1),
+            snapshot_compression: SnapshotCompression::None,
+            serialize_last_processed_zxid: true,
+        },
+        sessions: SessionSettings {
+            min_session_timeout_ms: 6000,
+            max_session_timeout_ms: 60_000,
+            session_passwords: SessionPasswords::default(),
+            close_session_txn_enabled: true,
+        },
+        tree: TreeSettings {
+            digest_enabled: true,
+            enforce_quota: false,
+            extended_types_enabled: false,
+            emulate_353_ttl_nodes: false,
+            containers: Containers {
+                check_interval_ms: 60_000,
+                max_per_minute: 10_000,
+                max_never_used_interval_ms: None,
+            },
+        },
+        auth: AuthSettings {
+            skip_acl: false,
+            digest_auth_enabled: true,
+            digest_auth_alg: DigestAlgorithm::Sha1,
+            super_digest: None,
+            enforce_auth_enabled: false,
+            enforce_auth_schemes: vec![],
+            session_require_client_sasl_auth: false,
+            allow_sasl_failed_clients: false,
+        },
         four_letter_whitelist: whitelist,
         readonly_mode_enabled: false,
         reconfig_enabled: false,
@@ -128,13 +144,14 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
 #[test]
 fn a_server_without_a_file_listens_on_loopback_only() {
     let embedded = ServerConfig::embedded(EMBEDDED_DATA_DIR);
-    let expected = ServerConfig {
-        client_address: "127.0.0.1:2181".parse().unwrap(),
-        ..config("dataDir=ostler-data\nclientPort=2181\ntickTime=2000\n")
-    };
+    let mut expected = config("dataDir=ostler-data\nclientPort=2181\ntickTime=2000\n");
+    expected.clients.client_address = "127.0.0.1:2181".parse().unwrap();
     assert_eq!(embedded, expected);
-    assert_eq!((embedded.min_session_timeout_ms, embedded.max_session_timeout_ms), (4000, 40_000));
-    assert_eq!(embedded.purge_interval_hours, Some(1));
+    assert_eq!(
+        (embedded.sessions.min_session_timeout_ms, embedded.sessions.max_session_timeout_ms),
+        (4000, 40_000)
+    );
+    assert_eq!(embedded.snapshots.purge_interval_hours, Some(1));
 }
 
 #[test]
@@ -155,54 +172,70 @@ fn every_obeyed_setting_reaches_the_config() {
          4lw.commands.whitelist=ruok,mntr\nreadonlymode.enabled=true\nreconfigEnabled=true\n",
     );
     let expected = ServerConfig {
-        client_address: "127.0.0.1:0".parse().unwrap(),
-        client_port_listen_backlog: Some(50),
-        max_cnxns: Some(500),
-        max_client_cnxns: None,
-        max_client_cnxns_ipv6_prefix: 128,
-        client_tcp_keep_alive: true,
-        sessionless_cnxn_timeout_ms: 500,
-        jute_max_buffer: 4_194_304,
-        data_dir: "/d".into(),
-        data_log_dir: "/log".into(),
-        files_mode: 0o640,
-        datadir_autocreate: false,
-        db_autocreate: false,
-        snapshot_trust_empty: true,
-        snap_count: 500,
-        snap_size_limit_kb: None,
-        pre_alloc_size_kb: 64,
-        txn_log_size_limit_kb: Some(2048),
-        force_sync: false,
-        fsync_warning_threshold_ms: 20,
-        snap_retain_count: 5,
-        purge_interval_hours: None,
-        snapshot_compression: SnapshotCompression::Snappy,
-        serialize_last_processed_zxid: false,
-        close_session_txn_enabled: false,
-        digest_enabled: false,
         tick_time_ms: 100,
-        min_session_timeout_ms: 300,
-        max_session_timeout_ms: 90_000,
-        global_outstanding_limit: 10,
-        large_answers_max_bytes: Some(6000),
-        enforce_quota: true,
-        extended_types_enabled: true,
-        emulate_353_ttl_nodes: true,
-        containers: Containers {
-            check_interval_ms: 70,
-            max_per_minute: 80,
-            max_never_used_interval_ms: Some(90),
+        clients: ClientPortSettings {
+            client_address: "127.0.0.1:0".parse().unwrap(),
+            client_port_listen_backlog: Some(50),
+            max_cnxns: Some(500),
+            max_client_cnxns: None,
+            max_client_cnxns_ipv6_prefix: 128,
+            client_tcp_keep_alive: true,
+            sessionless_cnxn_timeout_ms: 500,
         },
-        session_passwords: SessionPasswords::default(),
-        skip_acl: true,
-        digest_auth_enabled: true,
-        digest_auth_alg: DigestAlgorithm::Sha1,
-        super_digest: Some("super:x=".into()),
-        enforce_auth_enabled: true,
-        enforce_auth_schemes: vec!["digest".into(), "ip".into()],
-        session_require_client_sasl_auth: false,
-        allow_sasl_failed_clients: true,
+        limits: RequestLimits {
+            jute_max_buffer: 4_194_304,
+            global_outstanding_limit: 10,
+            large_answers_max_bytes: Some(6000),
+        },
+        folders: DataFolderSettings {
+            data_dir: "/d".into(),
+            data_log_dir: "/log".into(),
+            files_mode: 0o640,
+            datadir_autocreate: false,
+            db_autocreate: false,
+            snapshot_trust_empty: true,
+        },
+        log: TxnLogSettings {
+            pre_alloc_size_kb: 64,
+            txn_log_size_limit_kb: Some(2048),
+            force_sync: false,
+            fsync_warning_threshold_ms: 20,
+        },
+        snapshots: SnapshotSettings {
+            snap_count: 500,
+            snap_size_limit_kb: None,
+            snap_retain_count: 5,
+            purge_interval_hours: None,
+            snapshot_compression: SnapshotCompression::Snappy,
+            serialize_last_processed_zxid: false,
+        },
+        sessions: SessionSettings {
+            min_session_timeout_ms: 300,
+            max_session_timeout_ms: 90_000,
+            session_passwords: SessionPasswords::default(),
+            close_session_txn_enabled: false,
+        },
+        tree: TreeSettings {
+            digest_enabled: false,
+            enforce_quota: true,
+            extended_types_enabled: true,
+            emulate_353_ttl_nodes: true,
+            containers: Containers {
+                check_interval_ms: 70,
+                max_per_minute: 80,
+                max_never_used_interval_ms: Some(90),
+            },
+        },
+        auth: AuthSettings {
+            skip_acl: true,
+            digest_auth_enabled: true,
+            digest_auth_alg: DigestAlgorithm::Sha1,
+            super_digest: Some("super:x=".into()),
+            enforce_auth_enabled: true,
+            enforce_auth_schemes: vec!["digest".into(), "ip".into()],
+            session_require_client_sasl_auth: false,
+            allow_sasl_failed_clients: true,
+        },
         four_letter_whitelist: config.four_letter_whitelist.clone(),
         readonly_mode_enabled: true,
         reconfig_enabled: true,
@@ -222,7 +255,7 @@ fn the_file_of_kazoos_test_harness_is_a_single_node() {
                 admin.enableServer=false\nreadonlymode.enabled=true\n\
                 DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=\n";
     let config = config(text);
-    assert_eq!(config.super_digest.as_deref(), Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU="));
+    assert_eq!(config.auth.super_digest.as_deref(), Some("super:D/InIHSb7yEEbrWz8b9l71RjZJU="));
     assert!(config.reconfig_enabled && config.readonly_mode_enabled);
     check_notes(
         text,
@@ -237,7 +270,7 @@ fn the_file_of_kazoos_test_harness_is_a_single_node() {
 #[test]
 fn one_server_line_is_a_single_node() {
     let line = "server.1=localhost:2888:3888:participant";
-    assert_eq!(config_of_lines(line).client_address, "[::]:2181".parse().unwrap());
+    assert_eq!(config_of_lines(line).clients.client_address, "[::]:2181".parse().unwrap());
     check_notes(
         &format!("dataDir=/d\nclientPort=2181\n{line}"),
         &[
@@ -248,7 +281,7 @@ fn one_server_line_is_a_single_node() {
 
 #[test]
 fn the_client_port_of_the_only_server_is_obeyed() {
-    let address = |lines: &str| config(&format!("dataDir=/d\n{lines}")).client_address.to_string();
+    let address = |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.to_string();
     assert_eq!(address("server.1=h:1:2;2181"), "0.0.0.0:2181");
     assert_eq!(address("server.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
     assert_eq!(address("clientPort=2181\nserver.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
@@ -263,7 +296,7 @@ fn the_client_port_of_the_only_server_is_obeyed() {
 fn session_timeouts_follow_the_tick_unless_given() {
     let timeouts = |lines: &str| {
         let config = config_of_lines(lines);
-        (config.min_session_timeout_ms, config.max_session_timeout_ms)
+        (config.sessions.min_session_timeout_ms, config.sessions.max_session_timeout_ms)
     };
     assert_eq!(timeouts("tickTime=1000"), (2000, 20_000));
     assert_eq!(timeouts("tickTime=1000\nmaxSessionTimeout=5000"), (2000, 5000));
@@ -297,7 +330,7 @@ fn missing_settings_are_named_with_an_example() {
 #[test]
 fn addresses_may_be_names_or_literals() {
     let ip = |address: &str| {
-        config_of_lines(&format!("clientPortAddress={address}")).client_address.ip().to_string()
+        config_of_lines(&format!("clientPortAddress={address}")).clients.client_address.ip().to_string()
     };
     assert_eq!(ip("0.0.0.0"), "0.0.0.0");
     assert_eq!(ip("::1"), "::1");
@@ -314,7 +347,7 @@ fn addresses_may_be_names_or_literals() {
 #[test]
 fn the_longest_packet_is_no_longer_than_a_field_of_a_snapshot() {
     let line = "jute.maxbuffer=0x20000000";
-    assert_eq!(config_of_lines(line).jute_max_buffer, 268_435_456);
+    assert_eq!(config_of_lines(line).limits.jute_max_buffer, 268_435_456);
     check_notes(
         &format!("dataDir=/d\nclientPort=2181\n{line}"),
         &["zoo.cfg:3: jute.maxbuffer=0x20000000 counts as 268435456, the greatest possible"],
@@ -325,7 +358,7 @@ fn the_longest_packet_is_no_longer_than_a_field_of_a_snapshot() {
 fn numbers_below_the_least_possible_are_raised() {
     let lines = "snapCount=1\nautopurge.snapRetainCount=1";
     let config = config_of_lines(lines);
-    assert_eq!((config.snap_count, config.snap_retain_count), (2, 3));
+    assert_eq!((config.snapshots.snap_count, config.snapshots.snap_retain_count), (2, 3));
     check_notes(
         &format!("dataDir=/d\nclientPort=2181\n{lines}"),
         &[
@@ -352,9 +385,9 @@ fn enforced_authentication_needs_schemes_that_exist() {
     let config = config_of_lines(
         "sessionRequireClientSASLAuth=true\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     );
-    assert!(config.enforce_auth_enabled && config.session_require_client_sasl_auth);
-    assert_eq!(config.enforce_auth_schemes, ["sasl"]);
-    assert!(!config_of_lines("enforce.auth.schemes=digest").enforce_auth_enabled);
+    assert!(config.auth.enforce_auth_enabled && config.auth.session_require_client_sasl_auth);
+    assert_eq!(config.auth.enforce_auth_schemes, ["sasl"]);
+    assert!(!config_of_lines("enforce.auth.schemes=digest").auth.enforce_auth_enabled);
 }
 
 #[test]
@@ -363,8 +396,8 @@ fn jvm_flags_count_unless_the_file_sets_the_key() {
     let flags = "-Dzookeeper.snapCount=5 -Dzookeeper.forceSync=no -Djute.maxbuffer=4096 -Dother=1";
     let loaded = load_with_flags(&file.path(), &[("JVMFLAGS", flags)]).unwrap();
     assert_eq!(loaded.notes, []);
-    assert_eq!((loaded.config.snap_count, loaded.config.jute_max_buffer), (7, 4096));
-    assert!(!loaded.config.force_sync);
+    assert_eq!((loaded.config.snapshots.snap_count, loaded.config.limits.jute_max_buffer), (7, 4096));
+    assert!(!loaded.config.log.force_sync);
 
     let error = load_with_flags(&file.path(), &[("JVMFLAGS", "-Dzookeeper.maxCnxns=many")]).unwrap_err();
     assert_eq!(
@@ -378,7 +411,7 @@ fn jvm_flags_count_unless_the_file_sets_the_key() {
 fn keys_may_carry_the_prefix_of_system_properties() {
     let config =
         config("zookeeper.dataDir=/d\nclientPort=1\nzookeeper.snapCount=9\nzookeeper.jute.maxbuffer=99\n");
-    assert_eq!((config.snap_count, config.jute_max_buffer), (9, 99));
+    assert_eq!((config.snapshots.snap_count, config.limits.jute_max_buffer), (9, 99));
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 mod ensemble;
 mod error;
+mod groups;
 mod jvm_flags;
 pub mod keys;
 mod properties;
@@ -22,8 +23,12 @@ use std::path::Path;
 
 pub use ensemble::EnsembleSettings;
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
+pub use groups::{
+    AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SessionSettings,
+    SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
+};
 pub use jvm_flags::JVM_FLAG_VARIABLES;
-pub use server_config::{Containers, EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig, SnapshotCompression};
+pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};
 pub use session_passwords::SessionPasswords;
 pub use values::Kind;
 

@@ -5,12 +5,15 @@ use std::path::PathBuf;
 
 use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine};
 use super::error::{ConfigError, NoteLevel};
+use super::groups::{
+    AuthSettings, ClientPortSettings, DataFolderSettings, MIN_SNAP_COUNT, MIN_SNAP_RETAIN_COUNT,
+    RequestLimits, SessionSettings, SnapshotSettings, TreeSettings, TxnLogSettings,
+};
 use super::properties::Entry;
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
 use crate::admin::four_letter::Whitelist;
-use ostler_server_core::auth::DigestAlgorithm;
-use ostler_storage::{disk::PRIVATE, snapshot::body::LONGEST_FIELD};
+use ostler_storage::snapshot::body::LONGEST_FIELD;
 
 /// The data folder of a server without a file, relative to the working directory.
 pub const EMBEDDED_DATA_DIR: &str = "ostler-data";
@@ -18,99 +21,28 @@ pub const EMBEDDED_DATA_DIR: &str = "ostler-data";
 pub const EMBEDDED_PORT: u16 = 2181;
 
 const EMBEDDED_TICK_TIME_MS: i32 = 2000;
-/// The least values of these settings. Upstream raises lower ones.
-const MIN_SNAP_COUNT: u32 = 2;
-const MIN_SNAP_RETAIN_COUNT: u32 = 3;
 
-/// All settings that a server obeys. Names follow the keys of zoo.cfg, with units.
+/// All settings of a server, in groups. Names follow the keys of zoo.cfg, with units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerConfig {
-    /// The address for clients. `[::]` stands for all interfaces, IPv4 included; on a machine without IPv6 bind 0.0.0.0
-    /// instead.
-    pub client_address: SocketAddr,
-    /// `None` for the system's own number.
-    pub client_port_listen_backlog: Option<u32>,
-    /// Connections in all; `None` for no limit.
-    pub max_cnxns: Option<u32>,
-    /// Connections from one IP address; `None` for no limit.
-    pub max_client_cnxns: Option<u32>,
-    /// IPv6 addresses that have this number of first bits in common count as one.
-    pub max_client_cnxns_ipv6_prefix: u8,
-    pub client_tcp_keep_alive: bool,
-    /// A connection without a session is closed after this time.
-    pub sessionless_cnxn_timeout_ms: u32,
-    /// The largest packet, and the largest field in one.
-    pub jute_max_buffer: u32,
-
-    /// Without `version-2`.
-    pub data_dir: PathBuf,
-    /// Without `version-2`; the same as `data_dir` unless set.
-    pub data_log_dir: PathBuf,
-    /// The mode of new files. A folder can be entered by those that may read its files.
-    pub files_mode: u32,
-    pub datadir_autocreate: bool,
-    pub db_autocreate: bool,
-    pub snapshot_trust_empty: bool,
-    pub snap_count: u32,
-    pub snap_size_limit_kb: Option<u64>,
-    pub pre_alloc_size_kb: u64,
-    pub txn_log_size_limit_kb: Option<u64>,
-    pub force_sync: bool,
-    pub fsync_warning_threshold_ms: u64,
-    pub snap_retain_count: u32,
-    /// `None` if old files are never purged.
-    pub purge_interval_hours: Option<u32>,
-    pub snapshot_compression: SnapshotCompression,
-    pub serialize_last_processed_zxid: bool,
-    pub close_session_txn_enabled: bool,
-    pub digest_enabled: bool,
-
+    /// The length of a tick, the unit of session timeouts and of the limits of an ensemble; 3 s by default.
     pub tick_time_ms: i32,
-    pub min_session_timeout_ms: i32,
-    pub max_session_timeout_ms: i32,
-    pub global_outstanding_limit: u32,
-    /// Bytes that the answers of all connections may take while they wait; `None` for a sixteenth of the memory.
-    pub large_answers_max_bytes: Option<u64>,
-    pub enforce_quota: bool,
-    pub extended_types_enabled: bool,
-    pub emulate_353_ttl_nodes: bool,
-    pub containers: Containers,
-
-    pub session_passwords: SessionPasswords,
-    pub skip_acl: bool,
-    pub digest_auth_enabled: bool,
-    pub digest_auth_alg: DigestAlgorithm,
-    /// `super:<hash>`: the digest id that becomes the super user.
-    pub super_digest: Option<String>,
-    /// True with `session_require_client_sasl_auth` too.
-    pub enforce_auth_enabled: bool,
-    /// Not empty when `enforce_auth_enabled`; `["sasl"]` with `session_require_client_sasl_auth`.
-    pub enforce_auth_schemes: Vec<String>,
-    pub session_require_client_sasl_auth: bool,
-    pub allow_sasl_failed_clients: bool,
-
+    pub clients: ClientPortSettings,
+    pub limits: RequestLimits,
+    pub folders: DataFolderSettings,
+    pub log: TxnLogSettings,
+    pub snapshots: SnapshotSettings,
+    pub sessions: SessionSettings,
+    pub tree: TreeSettings,
+    pub auth: AuthSettings,
+    /// The four-letter words that may run; `srvr` alone by default.
     pub four_letter_whitelist: Whitelist,
+    /// Whether a server that looks for a leader serves clients that ask for read-only sessions; false by default.
     pub readonly_mode_enabled: bool,
+    /// Whether reconfiguration requests are processed; false by default, which refuses them.
     pub reconfig_enabled: bool,
     /// `None` for a standalone server.
     pub ensemble: Option<Box<EnsembleSettings>>,
-}
-
-/// How empty containers and expired TTL znodes are deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Containers {
-    pub check_interval_ms: u64,
-    pub max_per_minute: u32,
-    /// `None` if a container that never had a child stays.
-    pub max_never_used_interval_ms: Option<u64>,
-}
-
-/// `snapshot.compression.method`
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnapshotCompression {
-    None,
-    Gzip,
-    Snappy,
 }
 
 impl ServerConfig {
@@ -142,16 +74,11 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
     let session_passwords = SessionPasswords::from_settings(settings)?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
-    config.session_passwords = session_passwords;
+    config.sessions.session_passwords = session_passwords;
     if let Deployment::Ensemble(ensemble, _) = deployment {
         config.ensemble = Some(ensemble);
     }
     Ok(config)
-}
-
-fn digest_algorithm(settings: &Settings) -> DigestAlgorithm {
-    let name = settings.text("DigestAuthenticationProvider.digestAlg");
-    name.and_then(|name| DigestAlgorithm::from_name(&name)).unwrap_or_default()
 }
 
 fn assemble(
@@ -161,78 +88,27 @@ fn assemble(
     timeouts: SessionTimeouts,
     enforce_auth_schemes: Vec<String>,
 ) -> ServerConfig {
-    let limit_u32 = |name| settings.limit(name).and_then(|limit| u32::try_from(limit).ok());
-    // A longer field could be written into a snapshot, and not be read again.
-    let jute_max_buffer = settings.unsigned("jute.maxbuffer").min(LONGEST_FIELD as u32);
     let readonly_mode_enabled = settings.bool("readonlymode.enabled");
     let whitelist = settings.text("4lw.commands.whitelist");
     ServerConfig {
-        client_address,
-        client_port_listen_backlog: limit_u32("clientPortListenBacklog"),
-        max_cnxns: limit_u32("maxCnxns"),
-        max_client_cnxns: limit_u32("maxClientCnxns"),
-        max_client_cnxns_ipv6_prefix: settings.unsigned("maxClientCnxns.ipv6Prefix").min(128) as u8,
-        client_tcp_keep_alive: settings.bool("clientTcpKeepAlive"),
-        sessionless_cnxn_timeout_ms: settings.unsigned("nio.sessionlessCnxnTimeout"),
-        jute_max_buffer,
-        data_log_dir: settings.text("dataLogDir").map_or_else(|| data_dir.clone(), PathBuf::from),
-        data_dir,
-        files_mode: files_mode(settings),
-        datadir_autocreate: settings.bool("datadir.autocreate"),
-        db_autocreate: settings.bool("db.autocreate"),
-        snapshot_trust_empty: settings.bool("snapshot.trust.empty"),
-        snap_count: settings.unsigned("snapCount").max(MIN_SNAP_COUNT),
-        snap_size_limit_kb: settings.limit("snapSizeLimitInKb"),
-        pre_alloc_size_kb: settings.unsigned("preAllocSize").into(),
-        txn_log_size_limit_kb: settings.limit("txnLogSizeLimitInKb"),
-        force_sync: settings.bool("forceSync"),
-        fsync_warning_threshold_ms: settings.unsigned("fsync.warningthresholdms").into(),
-        snap_retain_count: settings.unsigned("autopurge.snapRetainCount").max(MIN_SNAP_RETAIN_COUNT),
-        purge_interval_hours: limit_u32("autopurge.purgeInterval"),
-        snapshot_compression: snapshot_compression(settings),
-        serialize_last_processed_zxid: settings.bool("serializeLastProcessedZxid.enabled"),
-        close_session_txn_enabled: settings.bool("closeSessionTxn.enabled"),
-        digest_enabled: settings.bool("digest.enabled"),
         tick_time_ms: timeouts.tick_time_ms,
-        min_session_timeout_ms: timeouts.min_ms,
-        max_session_timeout_ms: timeouts.max_ms,
-        global_outstanding_limit: settings.unsigned("globalOutstandingLimit"),
-        large_answers_max_bytes: settings.limit("largeAnswersMaxBytes"),
-        enforce_quota: settings.bool("enforceQuota"),
-        extended_types_enabled: settings.bool("extendedTypesEnabled"),
-        emulate_353_ttl_nodes: settings.bool("emulate353TTLNodes"),
-        containers: Containers {
-            check_interval_ms: settings.unsigned("znode.container.checkIntervalMs").into(),
-            max_per_minute: settings.unsigned("znode.container.maxPerMinute"),
-            max_never_used_interval_ms: settings.limit("znode.container.maxNeverUsedIntervalMs"),
+        clients: ClientPortSettings::read(settings, client_address),
+        limits: RequestLimits::read(settings),
+        folders: DataFolderSettings::read(settings, data_dir),
+        log: TxnLogSettings::read(settings),
+        snapshots: SnapshotSettings::read(settings),
+        sessions: SessionSettings {
+            min_session_timeout_ms: timeouts.min_ms,
+            max_session_timeout_ms: timeouts.max_ms,
+            session_passwords: SessionPasswords::default(),
+            close_session_txn_enabled: settings.bool("closeSessionTxn.enabled"),
         },
-        session_passwords: SessionPasswords::default(),
-        skip_acl: settings.bool("skipACL"),
-        digest_auth_enabled: settings.bool("DigestAuthenticationProvider.enabled"),
-        digest_auth_alg: digest_algorithm(settings),
-        super_digest: settings
-            .text("DigestAuthenticationProvider.superDigest")
-            .filter(|digest| !digest.is_empty()),
-        enforce_auth_enabled: !enforce_auth_schemes.is_empty(),
-        enforce_auth_schemes,
-        session_require_client_sasl_auth: settings.bool("sessionRequireClientSASLAuth"),
-        allow_sasl_failed_clients: settings.bool("allowSaslFailedClients"),
+        tree: TreeSettings::read(settings),
+        auth: AuthSettings::read(settings, enforce_auth_schemes),
         four_letter_whitelist: Whitelist::new(whitelist.as_deref(), readonly_mode_enabled),
         readonly_mode_enabled,
         reconfig_enabled: settings.bool("reconfigEnabled"),
         ensemble: None,
-    }
-}
-
-fn files_mode(settings: &Settings) -> u32 {
-    settings.text("files.mode").and_then(|digits| u32::from_str_radix(&digits, 8).ok()).unwrap_or(PRIVATE)
-}
-
-fn snapshot_compression(settings: &Settings) -> SnapshotCompression {
-    match settings.text("snapshot.compression.method").as_deref() {
-        Some("gz") => SnapshotCompression::Gzip,
-        Some("snappy") => SnapshotCompression::Snappy,
-        _ => SnapshotCompression::None,
     }
 }
 

@@ -44,7 +44,7 @@ fn connect_until_served(connect: impl Fn() -> TcpStream) -> TcpStream {
 
 #[test]
 fn connections_from_one_address_are_limited() {
-    let server = TestServer::start_with(|config| config.max_client_cnxns = Some(4));
+    let server = TestServer::start_with(|config| config.clients.max_client_cnxns = Some(4));
     let neighbour = Neighbour::of(server.address);
     let here = || socket(server.address);
     let mut held: Vec<TcpStream> = (0..3).map(|_| open_session(here()).expect("within the limit")).collect();
@@ -61,7 +61,7 @@ fn connections_from_one_address_are_limited() {
 
 #[test]
 fn connections_from_all_addresses_together_are_limited() {
-    let server = TestServer::start_with(|config| config.max_cnxns = Some(4));
+    let server = TestServer::start_with(|config| config.clients.max_cnxns = Some(4));
     let neighbour = Neighbour::of(server.address);
     let from = |last: u8| socket_from([127, 0, 0, last], server.address);
     let mut held: Vec<TcpStream> =

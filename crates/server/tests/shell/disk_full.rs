@@ -45,7 +45,7 @@ fn a_full_disk_stops_the_server_and_loses_nothing_that_was_answered() {
         return;
     };
     let mut config = config(disk.0.path());
-    config.pre_alloc_size_kb = 64;
+    config.log.pre_alloc_size_kb = 64;
     let server = TestServer::start_in(&config).unwrap();
     let mut client = Client::open(server.address);
     let mut answered = 0;

@@ -147,7 +147,7 @@ fn bodies_that_do_not_decode_are_answered_and_the_session_goes_on() {
 
 #[test]
 fn garbage_does_not_disturb_other_sessions() {
-    let server = TestServer::start_with(|config| config.sessionless_cnxn_timeout_ms = 1000);
+    let server = TestServer::start_with(|config| config.clients.sessionless_cnxn_timeout_ms = 1000);
     let neighbour = Neighbour::of(server.address);
     let mut open = Vec::new();
     for seed in 0..300 {

@@ -168,7 +168,8 @@ fn open_unread_multi_reads(server: &TestServer, body: &[u8]) -> Vec<Client> {
 fn forty_unread_multi_reads_of_copies_stay_within_the_limit_of_all_answers() {
     const BOUND: usize = 100 * MB;
     let _alone = gate::alone();
-    let server = TestServer::start_unguarded(|config| config.large_answers_max_bytes = Some(BOUND as u64));
+    let server =
+        TestServer::start_unguarded(|config| config.limits.large_answers_max_bytes = Some(BOUND as u64));
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
     owner.create("/short", &vec![7; 15_000]);

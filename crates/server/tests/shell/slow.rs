@@ -38,7 +38,7 @@ fn requests_sent_byte_by_byte_are_answered() {
 
 #[test]
 fn a_connection_without_a_handshake_is_closed_after_the_configured_time() {
-    let server = TestServer::start_with(|config| config.sessionless_cnxn_timeout_ms = 700);
+    let server = TestServer::start_with(|config| config.clients.sessionless_cnxn_timeout_ms = 700);
     let neighbour = Neighbour::of(server.address);
     let mut session = Client::open(server.address);
     let begun = Instant::now();
@@ -61,7 +61,7 @@ fn a_connection_without_a_handshake_is_closed_after_the_configured_time() {
 #[test]
 fn a_silent_session_expires_and_its_connection_ends() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut client = Client::open_for(server.address, 300);
@@ -77,7 +77,7 @@ fn a_silent_session_expires_and_its_connection_ends() {
 #[test]
 fn the_connection_of_an_expired_session_is_closed_although_its_client_does_not_read() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
@@ -108,7 +108,7 @@ fn read_slowly(client: &mut Client, lasts: Duration, mut meanwhile: impl FnMut(&
 #[test]
 fn a_slow_reader_that_pings_keeps_its_session() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
@@ -132,7 +132,7 @@ fn a_slow_reader_that_pings_keeps_its_session() {
 #[test]
 fn a_slow_reader_with_many_requests_ahead_keeps_its_session() {
     let server = TestServer::start_with(|config| {
-        (config.tick_time_ms, config.min_session_timeout_ms) = (100, 300);
+        (config.tick_time_ms, config.sessions.min_session_timeout_ms) = (100, 300);
     });
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);

@@ -27,11 +27,14 @@ fn a_port_in_use_is_named_and_no_file_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut config = config(dir.path());
-    config.client_address = holder.local_addr().unwrap();
+    config.clients.client_address = holder.local_addr().unwrap();
     let error = refused(&config);
     assert!(matches!(error, ServerError::Listen { .. }), "{error:?}");
     let message = error.to_string();
-    assert!(message.contains(&config.client_address.to_string()) && message.contains("in use"), "{message}");
+    assert!(
+        message.contains(&config.clients.client_address.to_string()) && message.contains("in use"),
+        "{message}"
+    );
     assert!(is_empty(dir.path()));
 }
 
@@ -40,7 +43,7 @@ fn a_port_that_another_server_holds_is_refused() {
     let first = TestServer::start();
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.client_address = first.address;
+    config.clients.client_address = first.address;
     assert!(matches!(refused(&config), ServerError::Listen { .. }));
     assert!(Client::open(first.address).exists("/"));
 }
@@ -51,7 +54,7 @@ fn an_address_of_another_machine_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // An address that is reserved for documentation.
-    config.client_address = "192.0.2.1:0".parse().unwrap();
+    config.clients.client_address = "192.0.2.1:0".parse().unwrap();
     let message = refused(&config).to_string();
     assert!(message.contains("192.0.2.1:0") && message.contains("clientPortAddress"), "{message}");
 }
@@ -68,7 +71,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "in the way");
 
     let mut config = config(&dir.path().join("missing"));
-    config.datadir_autocreate = false;
+    config.folders.datadir_autocreate = false;
     let message = refused(&config).to_string();
     assert!(message.contains("missing") && message.contains("datadir.autocreate"), "{message}");
 }
@@ -94,9 +97,9 @@ fn two_servers_with_one_log_folder_are_refused_although_their_data_folders_diffe
     let _beside = gate::beside_others();
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mut first = config(dirs[0].path());
-    first.data_log_dir = dirs[1].path().to_path_buf();
+    first.folders.data_log_dir = dirs[1].path().to_path_buf();
     let mut second = config(dirs[2].path());
-    second.data_log_dir = dirs[1].path().to_path_buf();
+    second.folders.data_log_dir = dirs[1].path().to_path_buf();
     let held = TestServer::start_in(&first).unwrap();
     let message = refused(&second).to_string();
     assert!(message.contains(dirs[1].path().to_str().unwrap()), "{message}");

@@ -81,7 +81,7 @@ fn the_port_is_free_after_the_end() {
     server.stop().unwrap();
     drop(client);
     let mut again = config(dir.path());
-    again.client_address = address;
+    again.clients.client_address = address;
     let server = TestServer::start_in(&again).unwrap();
     Neighbour::of(server.address).content();
     server.stop().unwrap();
@@ -169,7 +169,7 @@ fn an_unfinished_snapshot_is_cleaned_up_at_the_next_start() {
     let _beside = gate::beside_others();
     let dir = tempfile::tempdir().unwrap();
     let mut small = config(dir.path());
-    small.snap_count = 30;
+    small.snapshots.snap_count = 30;
     let server = TestServer::start_in(&small).unwrap();
     let mut client = Client::open(server.address);
     let data = vec![7; 1_000_000];

@@ -34,7 +34,7 @@ impl UsedFolder {
     }
 
     fn files(&self) -> PathBuf {
-        self.config.data_dir.join("version-2")
+        self.config.folders.data_dir.join("version-2")
     }
 
     /// The files whose names begin with `prefix`, ordered by the zxid at the end.
@@ -92,10 +92,10 @@ fn after_one_start_with_trust_empty_the_next_starts_without() {
     let mut used = UsedFolder::new();
     used.named("snapshot.").iter().for_each(|path| used.move_away(path));
     used.check_refused(&["start once with snapshot.trust.empty=true", "Put a snapshot back"]);
-    used.config.snapshot_trust_empty = true;
+    used.config.folders.snapshot_trust_empty = true;
     let server = TestServer::start_in(&used.config).unwrap_or_else(|error| panic!("{error}"));
     server.stop().unwrap();
-    used.config.snapshot_trust_empty = false;
+    used.config.folders.snapshot_trust_empty = false;
     used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -133,13 +133,13 @@ fn a_server_starts_once_a_log_without_header_and_all_later_logs_are_moved_away()
 fn a_server_starts_once_a_damaged_snapshot_is_moved_away() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
-    used.config.snap_count = 10;
+    used.config.snapshots.snap_count = 10;
     let server = TestServer::start_in(&used.config).unwrap();
     let mut client = Client::open(server.address);
     (0..40).for_each(|at| client.create(&format!("/later-{at}"), b""));
     drop(client);
     server.stop().unwrap();
-    used.config.snap_count = 100_000;
+    used.config.snapshots.snap_count = 100_000;
     let snapshots = used.named("snapshot.");
     let newest = snapshots.last().unwrap();
     let size = fs::metadata(newest).unwrap().len();
@@ -169,7 +169,9 @@ fn a_server_starts_empty_once_unreadable_snapshots_are_moved_away() {
     let _beside = gate::beside_others();
     for empties_folders in [false, true] {
         let used = UsedFolder::new();
-        let server = TestServer::start_in(&ServerConfig { snap_count: 5, ..used.config.clone() }).unwrap();
+        let mut config = used.config.clone();
+        config.snapshots.snap_count = 5;
+        let server = TestServer::start_in(&config).unwrap();
         let mut client = Client::open(server.address);
         (0..20).for_each(|at| client.create(&format!("/later-{at}"), b""));
         drop(client);
@@ -186,7 +188,7 @@ fn a_server_starts_empty_once_unreadable_snapshots_are_moved_away() {
             "empty this server's data folders",
         ]);
         if empties_folders {
-            fs::remove_dir_all(&used.config.data_dir).unwrap();
+            fs::remove_dir_all(&used.config.folders.data_dir).unwrap();
         } else {
             used.named("snapshot.").iter().for_each(|path| used.move_away(path));
         }
@@ -198,23 +200,24 @@ fn a_server_starts_empty_once_unreadable_snapshots_are_moved_away() {
 fn a_server_starts_empty_once_there_is_a_file_named_initialize() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
-    used.config.db_autocreate = false;
-    used.config.data_dir = used.dir.path().join("another");
-    used.config.data_log_dir = used.dir.path().join("another-log");
+    used.config.folders.db_autocreate = false;
+    used.config.folders.data_dir = used.dir.path().join("another");
+    used.config.folders.data_log_dir = used.dir.path().join("another-log");
     used.check_refused(&["create an empty file named `initialize` in dataLogDir"]);
-    File::create(used.config.data_log_dir.join("initialize")).unwrap();
+    File::create(used.config.folders.data_log_dir.join("initialize")).unwrap();
     used.check_starts_twice(&["/zookeeper"], &[]);
-    assert!(!used.config.data_log_dir.join("initialize").exists());
+    assert!(!used.config.folders.data_log_dir.join("initialize").exists());
 }
 
 #[test]
 fn a_server_starts_once_its_logs_are_moved_to_the_log_folder() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
-    used.config.data_log_dir = used.dir.path().join("logs");
+    used.config.folders.data_log_dir = used.dir.path().join("logs");
     used.check_refused(&["move the file to the other folder"]);
     for log in used.named("log.") {
-        fs::rename(&log, used.config.data_log_dir.join("version-2").join(log.file_name().unwrap())).unwrap();
+        fs::rename(&log, used.config.folders.data_log_dir.join("version-2").join(log.file_name().unwrap()))
+            .unwrap();
     }
     used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
@@ -223,9 +226,9 @@ fn a_server_starts_once_its_logs_are_moved_to_the_log_folder() {
 fn a_server_starts_once_its_folder_is_made_by_hand() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
-    used.config.datadir_autocreate = false;
-    used.config.data_dir = used.dir.path().join("by-hand");
-    used.config.data_log_dir = used.config.data_dir.clone();
+    used.config.folders.datadir_autocreate = false;
+    used.config.folders.data_dir = used.dir.path().join("by-hand");
+    used.config.folders.data_log_dir = used.config.folders.data_dir.clone();
     let message = used.check_refused(&["Create it"]);
     let folder = message.split(" does not exist").next().unwrap();
     fs::create_dir_all(folder).unwrap();
@@ -249,14 +252,14 @@ fn a_server_starts_once_a_symbolic_link_is_replaced_by_the_log_itself() {
 fn a_server_starts_once_swapped_folders_are_swapped_back() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
-    let (data, logs) = (used.config.data_dir.clone(), used.dir.path().join("logs"));
+    let (data, logs) = (used.config.folders.data_dir.clone(), used.dir.path().join("logs"));
     fs::create_dir_all(logs.join("version-2")).unwrap();
     for log in used.named("log.").into_iter().chain([data.join("version-2/log-synced")]) {
         fs::rename(&log, logs.join("version-2").join(log.file_name().unwrap())).unwrap();
     }
-    (used.config.data_dir, used.config.data_log_dir) = (logs.clone(), data.clone());
+    (used.config.folders.data_dir, used.config.folders.data_log_dir) = (logs.clone(), data.clone());
     used.check_refused(&["check that they are not swapped"]);
-    (used.config.data_dir, used.config.data_log_dir) = (data, logs);
+    (used.config.folders.data_dir, used.config.folders.data_log_dir) = (data, logs);
     used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -268,11 +271,11 @@ fn a_server_starts_once_its_folder_is_its_own() {
     let words = ["is in use by another server", "Stop that server, or give this one its own folder"];
     used.check_refused(&words);
     let its_own = used.dir.path().join("its-own");
-    let shared = std::mem::replace(&mut used.config.data_dir, its_own.clone());
-    used.config.data_log_dir = its_own;
+    let shared = std::mem::replace(&mut used.config.folders.data_dir, its_own.clone());
+    used.config.folders.data_log_dir = its_own;
     used.check_starts_twice(&[], &["/znode-0-0"]);
     other.stop().unwrap();
-    (used.config.data_dir, used.config.data_log_dir) = (shared.clone(), shared);
+    (used.config.folders.data_dir, used.config.folders.data_log_dir) = (shared.clone(), shared);
     used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -303,12 +306,12 @@ fn a_log_from_a_backup_is_read_once_the_sync_mark_is_removed() {
 fn a_server_that_may_not_start_empty_starts_once_its_data_folder_is_back() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
-    used.config.db_autocreate = false;
+    used.config.folders.db_autocreate = false;
     let elsewhere = used.dir.path().join("elsewhere");
-    fs::rename(&used.config.data_dir, &elsewhere).unwrap();
+    fs::rename(&used.config.folders.data_dir, &elsewhere).unwrap();
     used.check_refused(&["put the data folder in place"]);
-    fs::remove_dir_all(&used.config.data_dir).unwrap();
-    fs::rename(&elsewhere, &used.config.data_dir).unwrap();
+    fs::remove_dir_all(&used.config.folders.data_dir).unwrap();
+    fs::rename(&elsewhere, &used.config.folders.data_dir).unwrap();
     used.check_starts_twice(&["/znode-0-0", "/znode-1-39"], &[]);
 }
 
@@ -317,13 +320,13 @@ fn a_server_starts_with_another_port_or_once_its_port_is_free() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
-    used.config.client_address = holder.local_addr().unwrap();
+    used.config.clients.client_address = holder.local_addr().unwrap();
     used.check_refused(&["stop the process that holds it, or choose another clientPort"]);
-    let held = used.config.client_address;
-    used.config.client_address.set_port(0);
+    let held = used.config.clients.client_address;
+    used.config.clients.client_address.set_port(0);
     used.check_starts_twice(&["/znode-0-0"], &[]);
     drop(holder);
-    used.config.client_address = held;
+    used.config.clients.client_address = held;
     TestServer::start_in(&used.config).unwrap().stop().unwrap();
 }
 
@@ -332,8 +335,8 @@ fn a_server_starts_once_its_client_address_is_one_of_this_machine() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
     // An address that is reserved for documentation.
-    used.config.client_address = "192.0.2.1:0".parse().unwrap();
+    used.config.clients.client_address = "192.0.2.1:0".parse().unwrap();
     used.check_refused(&["correct clientPortAddress"]);
-    used.config.client_address = "127.0.0.1:0".parse().unwrap();
+    used.config.clients.client_address = "127.0.0.1:0".parse().unwrap();
     used.check_starts_twice(&["/znode-0-0"], &[]);
 }

@@ -8,6 +8,7 @@ use ostler_proto::{
 };
 use ostler_storage::{
     disk::{Disk, DiskFile, FileIdentity, OsDisk, replace_text},
+    disk_layer::DiskLayer,
     epochs::{EpochFile, read_epoch, write_epoch},
     error::Result,
     folders::DataFolders,
@@ -44,7 +45,7 @@ impl WithoutDisk {
     }
 }
 
-impl Disk for WithoutDisk {
+impl DiskLayer for WithoutDisk {
     fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         OsDisk.create(path).map(|file| self.file(file))
     }
@@ -55,26 +56,6 @@ impl Disk for WithoutDisk {
 
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
         OsDisk.open_to_change(path).map(|file| self.file(file))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        OsDisk.exists(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        OsDisk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        OsDisk.remove(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
-        OsDisk.list(dir)
-    }
-
-    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        OsDisk.create_dir_all(dir)
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {

@@ -1,0 +1,75 @@
+//! The threads beside the runtime's: one for the transaction log, one for snapshots.
+
+use crate::{
+    disk_thread::{self, DiskWork},
+    error::ServerError,
+    handle::ServerHandle,
+    snapshot_thread::{self, SnapshotWork},
+};
+use ostler_storage::lock::FolderLock;
+use std::{
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+use tokio::sync::oneshot;
+
+/// The threads that run. All of them are told to end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Threads {
+    handle: ServerHandle,
+    running: Vec<JoinHandle<()>>,
+}
+
+impl Threads {
+    pub(super) fn of(handle: &ServerHandle) -> Threads {
+        Threads { handle: handle.clone(), running: Vec::new() }
+    }
+
+    /// Starts the thread that writes the log. If the log fails, the receiver gets the error.
+    pub(super) fn run_disk(
+        &mut self,
+        work: DiskWork,
+        lock: Arc<FolderLock>,
+    ) -> Result<oneshot::Receiver<ServerError>, ServerError> {
+        let (failed, receiver) = oneshot::channel();
+        let ServerHandle { driver, disk, .. } = self.handle.clone();
+        self.spawn("disk", move || {
+            if let Err(error) = disk_thread::run(&disk, &driver, work) {
+                let _ = failed.send(error.into());
+            }
+            // No other process may have the folder while this thread may still write.
+            drop(lock);
+        })?;
+        Ok(receiver)
+    }
+
+    /// Starts the thread that writes snapshots.
+    pub(super) fn run_snapshots(
+        &mut self,
+        work: SnapshotWork,
+        lock: Arc<FolderLock>,
+    ) -> Result<(), ServerError> {
+        let ServerHandle { driver, disk, snapshots } = self.handle.clone();
+        self.spawn("snapshot", move || {
+            snapshot_thread::run(&snapshots, &driver, &disk.bytes, &work);
+            drop(lock);
+        })
+    }
+
+    fn spawn(&mut self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), ServerError> {
+        let thread = thread::Builder::new().name(name.into()).spawn(run).map_err(ServerError::Thread)?;
+        self.running.push(thread);
+        Ok(())
+    }
+
+    /// Waits until all have ended.
+    pub(super) fn join(mut self) {
+        self.running.drain(..).for_each(|thread| drop(thread.join()));
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.handle.abandon();
+    }
+}

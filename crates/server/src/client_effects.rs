@@ -1,0 +1,84 @@
+//! The core's effects on clients' connections, in their order.
+
+use crate::{
+    fan_out::{FanOut, Notification, Outboxes},
+    responses::Responses,
+};
+use ostler_proto::{connect::ConnectResponse, id::Xid, reply::Reply};
+use ostler_server_core::{CloseReason, ConnId};
+
+/// Carries out the effects of one step.
+pub(crate) struct ClientEffects<'a> {
+    fan: FanOut,
+    outboxes: &'a Outboxes,
+    responses: &'a mut Responses,
+}
+
+impl<'a> ClientEffects<'a> {
+    pub(crate) fn new(outboxes: &'a Outboxes, responses: &'a mut Responses) -> ClientEffects<'a> {
+        ClientEffects { fan: FanOut::default(), outboxes, responses }
+    }
+
+    pub(crate) fn reply(&mut self, conn: ConnId, reply: &Reply) {
+        self.fan.before_others_to(conn, self.outboxes);
+        if let Some(outbox) = self.outboxes.get(&conn) {
+            let size = outbox.reply(reply);
+            self.responses.count_reply(size, !matches!(reply.xid, Xid::PING | Xid::AUTH));
+        }
+    }
+
+    pub(crate) fn notify(&mut self, conns: Vec<ConnId>, notification: Notification<'_>) {
+        let receivers = conns.len();
+        let size = self.fan.add(conns, notification, self.outboxes);
+        self.responses.count_notification(size, receivers);
+    }
+
+    pub(crate) fn connected(&mut self, conn: ConnId, response: &ConnectResponse) {
+        self.fan.before_others_to(conn, self.outboxes);
+        if let Some(outbox) = self.outboxes.get(&conn) {
+            outbox.connected(response);
+        }
+    }
+
+    pub(crate) fn close(&mut self, conn: ConnId, reason: CloseReason) {
+        self.fan.before_others_to(conn, self.outboxes);
+        if let Some(outbox) = self.outboxes.get(&conn) {
+            outbox.close(reason);
+        }
+        log_close(conn, reason);
+    }
+
+    /// Sends the notifications that are still held back.
+    pub(crate) fn finish(&mut self) {
+        self.fan.send(self.outboxes);
+    }
+}
+
+fn log_close(conn: ConnId, reason: CloseReason) {
+    match reason {
+        CloseReason::ClosedByClient => tracing::debug!(?conn, "closed by its client"),
+        CloseReason::SessionExpired => tracing::info!(?conn, "closed: its session has expired"),
+        CloseReason::SessionMoved => tracing::info!(?conn, "closed: its session came back elsewhere"),
+        CloseReason::ClientAhead => tracing::warn!(
+            ?conn,
+            "refused: the client has seen a later zxid than this server has; is this the right data folder?"
+        ),
+        CloseReason::PasswordUnknown => tracing::info!(
+            ?conn,
+            "refused: this server cannot judge the password of the session; the client may try another server"
+        ),
+        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::ReadOnly => {
+            tracing::debug!(
+                ?conn,
+                "refused: this server has no leader, and serves only clients that are content to read"
+            );
+        }
+        CloseReason::Silent => {
+            tracing::info!(?conn, "closed: it was silent for as long as its session may be")
+        }
+        CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
+        CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
+        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
+    }
+}

@@ -1,0 +1,39 @@
+//! Counts of clients' connections.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts of clients' connections since the start or `srst`.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub(crate) bytes_received: AtomicU64,
+    /// Connections that their clients have closed.
+    pub(crate) dropped: AtomicU64,
+    /// Connections that were refused as there were too many.
+    pub(crate) rejected: AtomicU64,
+    /// Connections that were closed as no handshake came in time.
+    pub(crate) without_session: AtomicU64,
+}
+
+impl Traffic {
+    pub(crate) fn count_bytes(&self, received: usize) {
+        self.bytes_received.fetch_add(received as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_dropped(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_rejected(&self) {
+        self.rejected.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_without_session(&self) {
+        self.without_session.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reset(&self) {
+        for count in [&self.bytes_received, &self.dropped, &self.rejected, &self.without_session] {
+            count.store(0, Ordering::Relaxed);
+        }
+    }
+}
