@@ -3,6 +3,7 @@
 mod documents;
 mod floors;
 mod sources;
+mod statements;
 mod words;
 
 use crate::metadata::Metadata;
@@ -13,6 +14,7 @@ use std::path::Path;
 pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>, usize)> {
     let files = sources::read(checkout)?;
     let mut complaints = floors::check(metadata)?;
+    complaints.extend(statements::check(&files));
     for file in &files {
         complaints.extend(sources::check(file));
         complaints.extend(words::check(file));
