@@ -2,7 +2,7 @@
 
 use crate::{
     cache::{CuratorCacheBuilder, NodeRead, READS_MAX, ReadAnswer, ReadKind, Shared, answer_of_error},
-    until_answered::{refused_for, until_answered},
+    until_answered::{until_answered, wait_after_refusals},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use ostler_client::{Client, EventKind, Result, Watch};
@@ -66,7 +66,7 @@ pub(super) async fn until_readable(client: &Client, path: &str) -> Result<()> {
     let mut tries = 0;
     loop {
         tries += 1;
-        sleep(refused_for(tries)).await;
+        sleep(wait_after_refusals(tries)).await;
         let answer = until_answered(client, || client.get_data(path)).await;
         if !matches!(answer.map(|_| ReadAnswer::NoNode).or_else(answer_of_error)?, ReadAnswer::Refused(_)) {
             return Ok(());
