@@ -83,12 +83,16 @@ const CORE: [&str; 10] = [
     "crates/server-core/src/quorum.rs",
     "crates/server-core/src/quorum/*.rs",
 ];
-const RECIPES: [&str; 3] =
-    ["crates/recipes/src/line_order.rs", "crates/recipes/src/line.rs", "crates/recipes/src/fencing.rs"];
+const RECIPES: [&str; 4] = [
+    "crates/recipes/src/queue_order.rs",
+    "crates/recipes/src/queue_place.rs",
+    "crates/recipes/src/session_retry.rs",
+    "crates/recipes/src/fencing.rs",
+];
 const SAMPLE: u32 = 20;
 const ALL_TESTS: &[&str] = &["--lib", "--tests"];
 /// Tests with a server in the same program. The others take minutes.
-const LINE_TESTS: &[&str] = &["--lib", "--test", "holding"];
+const QUEUE_TESTS: &[&str] = &["--lib", "--test", "holding"];
 const RECIPES_TESTS: &[&str] = &["--lib", "--test", "holding", "--test", "data"];
 
 const fn whole(name: &'static str, package: &'static str, files: &'static [&'static str]) -> Part {
@@ -104,7 +108,7 @@ const PARTS: [Part; 11] = [
     whole("storage", "ostler-storage", &STORAGE),
     whole("tree", "ostler-tree", &TREE),
     whole("core", "ostler-server-core", &CORE),
-    Part { simulated: false, tests: LINE_TESTS, ..whole("recipes", "ostler-recipes", &RECIPES) },
+    Part { simulated: false, tests: QUEUE_TESTS, ..whole("recipes", "ostler-recipes", &RECIPES) },
     sampled("storage-rest", "ostler-storage", &STORAGE),
     sampled("tree-rest", "ostler-tree", &TREE),
     sampled("core-rest", "ostler-server-core", &CORE),

@@ -12,6 +12,7 @@ pub(crate) struct Claim {
     /// The znode's data: a random text by which this process recognizes its own znode.
     token: String,
     zxid: Zxid,
+    /// Whether the znode must be deleted when this is dropped.
     held: bool,
 }
 
@@ -21,10 +22,10 @@ impl Claim {
         let token = Uuid::new_v4().to_string();
         let mut tries = 0;
         // The claim of an attempt whose reply was lost. A znode of a lost session is deleted with it.
-        let mut maybe_there: Option<Claim> = None;
+        let mut unanswered: Option<Claim> = None;
         loop {
             let session = client.session().await?;
-            let earlier = maybe_there.take().filter(|claim| claim.session.id() == session.id());
+            let earlier = unanswered.take().filter(|claim| claim.session.id() == session.id());
             let is_repeated = earlier.is_some();
             // From here on the znode may exist.
             let mut claim = earlier.unwrap_or_else(|| Claim {
@@ -36,8 +37,8 @@ impl Claim {
             });
             let create = claim.session.create(path, &token).ephemeral().idempotent();
             match create.creating_container_parents().await {
-                Ok(made) => {
-                    claim.zxid = made.stat.czxid;
+                Ok(created) => {
+                    claim.zxid = created.stat.czxid;
                     return Ok(Some(claim));
                 }
                 Err(error) if error.is_node_exists() && is_repeated => match claim.find().await {
@@ -57,7 +58,7 @@ impl Claim {
                     return Ok(None);
                 }
                 Err(Error::Closed) => return Err(Error::Closed),
-                Err(error) if is_transient(&error) || error.is_session_over() => maybe_there = Some(claim),
+                Err(error) if is_transient(&error) || error.is_session_over() => unanswered = Some(claim),
                 Err(error) => return Err(error),
             }
             tries += 1;
@@ -65,7 +66,7 @@ impl Claim {
         }
     }
 
-    /// The transaction that created the znode, if the znode exists and is this process's.
+    /// The zxid of the transaction that created the znode, if the znode exists and this process created it.
     async fn find(&self) -> Result<Option<Zxid>> {
         // Without sync the server may not have applied the create, or the deletion, yet.
         until_answered(&self.session, || self.session.sync(&self.path)).await?;
@@ -76,8 +77,8 @@ impl Claim {
         }
     }
 
-    /// Repeats a request that deletes the znode until it is answered; `None` if the znode is gone. A request without an
-    /// answer may have deleted it, and a znode that exists then belongs to another process.
+    /// Repeats `ask`, a request that deletes the znode, until it is answered; `None` if the znode is gone. A request
+    /// without an answer may have deleted the znode. A znode that exists after that belongs to another process.
     async fn delete_by<T, F>(&self, mut is_there: bool, ask: impl Fn() -> F) -> Result<Option<T>>
     where
         F: IntoFuture<Output = Result<T>>,
@@ -111,7 +112,7 @@ impl Claim {
         &self.session
     }
 
-    /// The transaction that created the znode.
+    /// The zxid of the transaction that created the znode.
     pub(crate) fn zxid(&self) -> Zxid {
         self.zxid
     }

@@ -66,8 +66,8 @@ impl fmt::Display for Token {
     }
 }
 
-/// What a holder of a lock, a lease or leadership has: a znode, the session that owns it, and a token. Clones share all
-/// of it.
+/// The proof of holding a lock, a lease or leadership: a znode, the session that owns the znode, and a token. Clones are
+/// the same fence.
 #[derive(Debug, Clone)]
 pub struct Fence {
     inner: Arc<Inner>,
@@ -78,11 +78,11 @@ struct Inner {
     session: Session,
     node: Box<str>,
     token: Token,
-    /// A znode that has this version as long as this holder holds. It is needed where a later holder's znode has the
-    /// same path.
+    /// A znode's path, and the version that it has as long as this holder holds. This is needed where a later holder's
+    /// znode has the same path.
     version_check: Option<(Box<str>, i32)>,
     released: AtomicBool,
-    /// Proves by writes that the session lives; from the beginning of the holding until the release.
+    /// Proves by writes that the session lives, from the beginning of the holding to the release.
     hold: Mutex<Option<Hold>>,
 }
 

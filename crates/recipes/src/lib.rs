@@ -11,14 +11,15 @@ pub mod discovery;
 mod error;
 pub mod fencing;
 pub mod leader;
-mod line;
-mod line_order;
 pub mod lock;
 pub mod nodes;
 pub mod partitioner;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 pub mod queue;
+mod queue_order;
+mod queue_place;
+mod session_retry;
 pub mod two_phase_commit;
 mod until_answered;
 

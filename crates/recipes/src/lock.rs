@@ -43,7 +43,7 @@ mod semaphore_mutex;
 
 pub use multi_lock::{AnyGuard, AnyLock, InterProcessMultiLock, MultiGuard};
 pub use mutex::{InterProcessMutex, MutexGuard};
-pub(crate) use mutex::{WORD, wait_in_line};
+pub(crate) use mutex::{WORD, wait_for_place};
 pub use owner::Owner;
 pub use read_write::{InterProcessReadWriteLock, ReadGuard, WriteGuard};
 pub use revocation::attempt_revoke;

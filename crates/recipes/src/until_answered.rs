@@ -4,6 +4,7 @@ use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy, WatchedEvent}
 use std::time::Duration;
 use tokio::time::sleep;
 
+/// The waits between attempts of a request that has no answer.
 const WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(20), Duration::from_secs(2), u32::MAX);
 
@@ -47,7 +48,7 @@ const REFUSED_WAITS: RetryPolicy =
     RetryPolicy::exponential(Duration::from_millis(100), Duration::from_secs(60), u32::MAX);
 
 /// The wait after a request was refused this number of times.
-pub(crate) fn refused_for(times: u32) -> Duration {
+pub(crate) fn wait_after_refusals(times: u32) -> Duration {
     REFUSED_WAITS.wait(times, Duration::ZERO, times.into()).unwrap_or_default()
 }
 
@@ -56,7 +57,7 @@ pub(crate) async fn pause(tries: u32) {
     sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
 }
 
-/// Waits until the client has no connection. A request that is sent then waits for the next one.
+/// Waits until the client has no connection. A request that is sent after that waits for the next connection.
 pub(crate) async fn disconnected(client: &Client) {
     let mut states = client.states();
     while states.next().await.is_some() {
@@ -73,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_passes_by_itself() {
+    fn only_errors_of_connections_and_sessions_are_transient() {
         let server = |code| Error::Server { code, operation: "create", path: "/".into() };
         for (error, expected) in [
             (Error::NotConnected { operation: "create", path: "/".into() }, true),
             (Error::SessionExpired { operation: "create", path: "/".into() }, true),
             (server(ErrorCode::SessionExpired), true),
-            // At a server that is cut off, or one that the session has left.
+            // From a server that is cut off, and from a server that the session has left.
             (server(ErrorCode::NotReadOnly), true),
             (server(ErrorCode::SessionMoved), true),
             (server(ErrorCode::NoAuth), false),

@@ -5,6 +5,7 @@ mod core_docs;
 mod documents;
 mod floors;
 mod sources;
+mod statements;
 mod words;
 
 use anyhow::Result;
@@ -15,6 +16,7 @@ use std::path::Path;
 pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>, usize)> {
     let files = sources::read(checkout)?;
     let mut complaints = floors::check(metadata)?;
+    complaints.extend(statements::check(&files));
     for file in &files {
         complaints.extend(sources::check(file));
         complaints.extend(words::check(file));

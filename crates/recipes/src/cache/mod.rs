@@ -31,7 +31,7 @@ pub use model::{CacheEvent, CachedNode};
 pub use views::{NodeCache, PathChildrenCache, PathEvent, PathEvents};
 
 use crate::background::BackgroundTask;
-use model::{Answer, Ask, Effects, Model, Scope, Watching, What};
+use model::{Effects, Model, NodeRead, ReadAnswer, ReadKind, Scope, Watching};
 use ostler_client::{Bytes, Client, Error, Result, paths};
 use std::{
     collections::VecDeque,
@@ -41,7 +41,7 @@ use tokio::sync::{broadcast, watch};
 
 /// The number of events that a reader may leave unread, by default.
 const UNREAD_MAX: usize = 1024;
-/// Reads under way at once.
+/// The largest number of reads under way at once.
 const READS_MAX: usize = 256;
 
 /// A copy of a part of the tree that follows the servers. The [module](self) says what it guarantees.
@@ -104,8 +104,8 @@ struct State {
     model: Model,
     /// `None` once the cache has ended.
     events: Option<broadcast::Sender<CacheEvent>>,
-    /// Reads that are still to be sent.
-    asks: VecDeque<Ask>,
+    /// Reads that are not sent yet.
+    reads: VecDeque<NodeRead>,
 }
 
 impl CuratorCache {
@@ -225,7 +225,7 @@ impl CuratorCacheBuilder {
         }
         let model = Model::new(&self.path, self.scope, Watching::Persistent);
         let events = Some(broadcast::channel(self.unread_max).0);
-        let state = State { model, events, asks: VecDeque::new() };
+        let state = State { model, events, reads: VecDeque::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), phase: watch::Sender::new(Phase::Loading) });
         let ending = Ending(shared.clone());
         let client = self.client.clone();
@@ -250,8 +250,12 @@ impl CuratorCacheBuilder {
         one_shot::run(self, shared).await
     }
 
-    fn kept(&self, data: Bytes) -> Bytes {
-        if self.keep_data { data } else { Bytes::new() }
+    /// The answer, without the data if the cache keeps no data.
+    fn without_unwanted_data(&self, answer: ReadAnswer) -> ReadAnswer {
+        match answer {
+            ReadAnswer::Data(_, stat) if !self.keep_data => ReadAnswer::Data(Bytes::new(), stat),
+            answer => answer,
+        }
     }
 }
 
@@ -283,8 +287,8 @@ impl Shared {
         let mut state = self.lock();
         let mut effects = Effects::default();
         let result = step(&mut state.model, &mut effects);
-        state.asks.append(&mut effects.asks);
-        for event in effects.told {
+        state.reads.append(&mut effects.reads);
+        for event in effects.events {
             if event == CacheEvent::Initialized {
                 self.phase.send_replace(Phase::Initialized);
             }
@@ -297,8 +301,8 @@ impl Shared {
     }
 
     /// The next read to send.
-    fn next_ask(&self) -> Option<Ask> {
-        self.lock().asks.pop_front()
+    fn next_read(&self) -> Option<NodeRead> {
+        self.lock().reads.pop_front()
     }
 
     fn events(&self) -> CacheEvents {
@@ -312,11 +316,11 @@ impl Shared {
     }
 }
 
-/// The model's answer for a server's refusal; other errors end the cache.
-fn refusal(error: Error) -> Result<Answer> {
+/// The answer for the model, from a server's refusal. Any other error ends the cache.
+fn answer_of_error(error: Error) -> Result<ReadAnswer> {
     match error.code() {
-        _ if error.is_no_node() => Ok(Answer::NoNode),
-        Some(code) => Ok(Answer::Refused(code)),
+        _ if error.is_no_node() => Ok(ReadAnswer::NoNode),
+        Some(code) => Ok(ReadAnswer::Refused(code)),
         None => Err(error),
     }
 }

@@ -1,9 +1,10 @@
-//! The model of a cache: its znodes, and how events and answers change them. It uses no clock and no socket.
+//! The model of a cache: its znodes, and how events and the answers to reads change them. It uses no clock and no
+//! socket.
 //!
 //! The caller must give the model all events that the server has sent before an answer, and then that answer. A server
 //! sends the event of a change before any answer that shows the change. So an event about a znode is never older than
 //! the model's content. If an event comes while a read of the same znode is under way, the read's answer may be older
-//! than the event, and the model asks again. It uses that answer all the same: the answer is newer than its content,
+//! than the event, and the model reads again. It uses that answer all the same: the answer is newer than its content,
 //! and otherwise it would never hold a znode that changes in every round trip. Only if the znode may have been deleted
 //! since, or changed without an event, the model waits for the next answer.
 //!
@@ -64,72 +65,73 @@ pub enum CacheEvent {
     Missed(u64),
 }
 
-/// Which znodes a cache holds.
+/// The znodes that a cache holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Scope {
-    /// One.
+    /// The root alone.
     Node,
-    /// One, and its children.
+    /// The root and its children.
     Children,
-    /// One, and all below it.
+    /// The root and all znodes below it.
     Tree,
 }
 
-/// How the cache hears of changes.
+/// The watches by which the cache hears of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Watching {
-    /// A persistent watch, set before anything is read, that tells of each znode by its path.
+    /// One persistent watch, which is set before the first read. Its events have the paths of the changed znodes.
     Persistent,
     /// Each read leaves a watch that fires once.
     OneShot,
 }
 
-/// What can be asked of a znode.
+/// The part of a znode that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum What {
+pub(crate) enum ReadKind {
     Data,
     Children,
 }
 
-/// A question to a server. Each is under way once at most.
+/// A read of a znode. At most one read of each kind is under way for a znode.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Ask {
-    pub(crate) what: What,
+pub(crate) struct NodeRead {
+    pub(crate) kind: ReadKind,
     pub(crate) path: String,
 }
 
-/// A server's answer.
+/// A server's answer to a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum ReadAnswer {
     Data(Bytes, Stat),
     Children(Vec<String>, Stat),
     NoNode,
     Refused(ErrorCode),
 }
 
-/// What comes of a step, in order.
+/// The reads to send and the events to report after a step of the model, both in order.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    pub(crate) asks: VecDeque<Ask>,
-    pub(crate) told: Vec<CacheEvent>,
+    pub(crate) reads: VecDeque<NodeRead>,
+    pub(crate) events: Vec<CacheEvent>,
 }
 
-/// Whether an answer has to be asked for again when it has come.
+/// How old the answer to a pending read may be. Unless it is [`Fresh`](Staleness::Fresh), the znode is read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Again {
-    No,
-    /// It may be older than something that was heard meanwhile, and is newer than what is held.
-    Older,
-    /// It may be of a znode that was deleted meanwhile, or be from before a gap.
+enum Staleness {
+    /// No event about the znode has come since the read was sent.
+    Fresh,
+    /// The answer may be older than an event, and is newer than the cache's content. It is used.
+    MaybeOld,
+    /// The answer may be of a znode that was deleted since, or be older than a gap in the events. It is not used.
     Void,
 }
 
-/// What is asked and not yet answered.
+/// The state of a read without an answer.
 #[derive(Debug, Clone, Copy)]
-struct UnderWay {
-    again: Again,
-    /// It is one of those that the sweep waits for.
-    swept: bool,
+struct PendingRead {
+    staleness: Staleness,
+    /// The end of the sweep waits for this read.
+    in_sweep: bool,
 }
 
 #[derive(Debug)]
@@ -138,11 +140,10 @@ pub(crate) struct Model {
     scope: Scope,
     watching: Watching,
     nodes: BTreeMap<String, Arc<CachedNode>>,
-    under_way: HashMap<Ask, UnderWay>,
-    /// After a gap everything that is there is looked at, from the root on: the number of these reads without an
-    /// answer. What is asked because something has changed is not among them, or the sweep would not end before the
-    /// changes do.
-    sweeping: usize,
+    pending: HashMap<NodeRead, PendingRead>,
+    /// The number of the sweep's reads without an answer. A sweep reads all znodes from the root on, at the start and
+    /// after a gap in the events. Reads because of an event do not count: with steady changes the sweep would not end.
+    sweep_reads: usize,
     initialized: bool,
 }
 
@@ -153,8 +154,8 @@ impl Model {
             scope,
             watching,
             nodes: BTreeMap::new(),
-            under_way: HashMap::new(),
-            sweeping: 0,
+            pending: HashMap::new(),
+            sweep_reads: 0,
             initialized: false,
         }
     }
@@ -167,130 +168,146 @@ impl Model {
         self.initialized
     }
 
-    /// Changes may have gone unreported, which is so at the start as well.
-    pub(crate) fn gap(&mut self, effects: &mut Effects) {
-        for under_way in self.under_way.values_mut() {
-            under_way.again = Again::Void;
+    /// Begins a sweep: at the start, or because events may have been lost. The answers to older reads do not count.
+    pub(crate) fn begin_sweep(&mut self, effects: &mut Effects) {
+        for read in self.pending.values_mut() {
+            read.staleness = Staleness::Void;
         }
         let known = self.nodes.contains_key(&self.root);
-        let what = if known && self.scope != Scope::Node { What::Children } else { What::Data };
-        self.ask(what, self.root.clone(), true, effects);
+        let kind = if known && self.scope != Scope::Node { ReadKind::Children } else { ReadKind::Data };
+        self.start_read(kind, self.root.clone(), true, effects);
     }
 
-    /// A watch has told of a change.
-    pub(crate) fn changed(&mut self, kind: EventKind, path: &str, effects: &mut Effects) {
+    /// Handles an event of a watch.
+    pub(crate) fn watch_fired(&mut self, kind: EventKind, path: &str, effects: &mut Effects) {
         if kind == EventKind::Gap {
-            return self.gap(effects);
+            return self.begin_sweep(effects);
         }
-        if !self.holds(path) {
+        if !self.covers(path) {
             return;
         }
         match kind {
             EventKind::NodeCreated | EventKind::NodeDataChanged => {
-                self.ask(What::Data, path.to_owned(), false, effects);
+                self.start_read(ReadKind::Data, path.to_owned(), false, effects);
             }
             EventKind::NodeDeleted => {
-                self.gone(path, effects);
-                // All others are found by a watch of the znode above.
+                self.remove(path, effects);
+                // The creation of any other znode is reported by a watch of its parent.
                 if self.watching == Watching::OneShot && path == self.root {
-                    self.ask(What::Data, path.to_owned(), false, effects);
+                    self.start_read(ReadKind::Data, path.to_owned(), false, effects);
                 }
             }
-            EventKind::NodeChildrenChanged if self.lists(path) && self.nodes.contains_key(path) => {
-                self.ask(What::Children, path.to_owned(), false, effects);
+            EventKind::NodeChildrenChanged
+                if self.covers_children_of(path) && self.nodes.contains_key(path) =>
+            {
+                self.start_read(ReadKind::Children, path.to_owned(), false, effects);
             }
             EventKind::NodeChildrenChanged | EventKind::Gap => {}
         }
-        self.settle(effects);
+        self.report_initialized(effects);
     }
 
-    /// A server has answered. False if the answer may be too old; it is asked for again.
-    pub(crate) fn answered(&mut self, ask: &Ask, answer: Answer, effects: &mut Effects) -> bool {
-        let unasked = UnderWay { again: Again::Void, swept: false };
-        let UnderWay { again, swept } = self.under_way.remove(ask).unwrap_or(unasked);
-        self.sweeping -= usize::from(swept);
-        if again != Again::Void {
-            self.take_in(ask, answer, UnderWay { again, swept }, effects);
+    /// Handles the answer to a read. Returns false if the answer may be too old, so that the znode is read again.
+    pub(crate) fn read_answered(
+        &mut self,
+        read: &NodeRead,
+        answer: ReadAnswer,
+        effects: &mut Effects,
+    ) -> bool {
+        let unknown = PendingRead { staleness: Staleness::Void, in_sweep: false };
+        let PendingRead { staleness, in_sweep } = self.pending.remove(read).unwrap_or(unknown);
+        self.sweep_reads -= usize::from(in_sweep);
+        if staleness != Staleness::Void {
+            self.apply_answer(read, answer, PendingRead { staleness, in_sweep }, effects);
         }
-        if again != Again::No {
-            self.ask(ask.what, ask.path.clone(), swept && again == Again::Void, effects);
+        if staleness != Staleness::Fresh {
+            self.start_read(read.kind, read.path.clone(), in_sweep && staleness == Staleness::Void, effects);
         }
-        self.settle(effects);
-        again == Again::No
+        self.report_initialized(effects);
+        staleness == Staleness::Fresh
     }
 
-    fn take_in(&mut self, ask: &Ask, answer: Answer, asked: UnderWay, effects: &mut Effects) {
+    fn apply_answer(
+        &mut self,
+        read: &NodeRead,
+        answer: ReadAnswer,
+        asked: PendingRead,
+        effects: &mut Effects,
+    ) {
         match answer {
-            Answer::Data(data, stat) => self.read(&ask.path, data, stat, asked, effects),
-            Answer::Children(names, stat) => self.listed(&ask.path, &names, &stat, asked, effects),
-            Answer::NoNode => self.gone(&ask.path, effects),
-            Answer::Refused(code) => {
-                self.gone(&ask.path, effects);
-                effects.told.push(CacheEvent::Unreadable { path: ask.path.clone(), code });
+            ReadAnswer::Data(data, stat) => self.apply_data(&read.path, data, stat, asked, effects),
+            ReadAnswer::Children(names, stat) => {
+                self.apply_children(&read.path, &names, &stat, asked, effects)
+            }
+            ReadAnswer::NoNode => self.remove(&read.path, effects),
+            ReadAnswer::Refused(code) => {
+                self.remove(&read.path, effects);
+                effects.events.push(CacheEvent::Unreadable { path: read.path.clone(), code });
             }
         }
     }
 
-    fn settle(&mut self, effects: &mut Effects) {
-        if self.sweeping == 0 && !self.initialized {
+    fn report_initialized(&mut self, effects: &mut Effects) {
+        if self.sweep_reads == 0 && !self.initialized {
             self.initialized = true;
-            effects.told.push(CacheEvent::Initialized);
+            effects.events.push(CacheEvent::Initialized);
         }
     }
 
-    /// Asks, or has what is under way asked again: its answer may be too old.
-    fn ask(&mut self, what: What, path: String, swept: bool, effects: &mut Effects) {
-        let ask = Ask { what, path };
-        if let Some(under_way) = self.under_way.get_mut(&ask) {
-            under_way.again = under_way.again.max(Again::Older);
-            self.sweeping += usize::from(swept && !under_way.swept);
-            under_way.swept |= swept;
+    /// Starts a read. If the same read is under way, its answer may be too old, and the read is repeated after it.
+    fn start_read(&mut self, kind: ReadKind, path: String, in_sweep: bool, effects: &mut Effects) {
+        let read = NodeRead { kind, path };
+        if let Some(pending) = self.pending.get_mut(&read) {
+            pending.staleness = pending.staleness.max(Staleness::MaybeOld);
+            self.sweep_reads += usize::from(in_sweep && !pending.in_sweep);
+            pending.in_sweep |= in_sweep;
             return;
         }
-        self.sweeping += usize::from(swept);
-        self.under_way.insert(ask.clone(), UnderWay { again: Again::No, swept });
-        effects.asks.push_back(ask);
+        self.sweep_reads += usize::from(in_sweep);
+        self.pending.insert(read.clone(), PendingRead { staleness: Staleness::Fresh, in_sweep });
+        effects.reads.push_back(read);
     }
 
-    fn read(&mut self, path: &str, data: Bytes, stat: Stat, asked: UnderWay, effects: &mut Effects) {
+    fn apply_data(&mut self, path: &str, data: Bytes, stat: Stat, asked: PendingRead, effects: &mut Effects) {
         if let Some(parent) = self.missing_parent(path) {
-            // It is listed once its parent is held; the read of that may be too old to know of it.
-            let parent = Ask { what: What::Data, path: parent.to_owned() };
-            if let Some(under_way) = self.under_way.get_mut(&parent) {
-                under_way.again = under_way.again.max(Again::Older);
+            // The list of its parent's children will have it. A read of the parent that is under way may be too old.
+            let parent = NodeRead { kind: ReadKind::Data, path: parent.to_owned() };
+            if let Some(pending) = self.pending.get_mut(&parent) {
+                pending.staleness = pending.staleness.max(Staleness::MaybeOld);
             }
             return;
         }
         let new = Arc::new(CachedNode { path: path.to_owned(), data, stat });
         let known = self.nodes.get(path).cloned();
         match known {
-            // Nothing that is held goes back in time.
+            // The cache never goes back to an older state.
             Some(old) if old.stat.mzxid > stat.mzxid => return,
             Some(old) if old.stat.czxid == stat.czxid => {
                 self.nodes.insert(path.to_owned(), new.clone());
-                // Versions begin anew in a new znode, and overflow; transactions only grow.
+                // A version starts again in a new znode and overflows. A zxid only grows.
                 if old.stat.mzxid != stat.mzxid {
-                    effects.told.push(CacheEvent::Changed { old, new });
+                    effects.events.push(CacheEvent::Changed { old, new });
                 }
                 return;
             }
-            // Deleted and created again, and nobody said so.
-            Some(_) => self.gone(path, effects),
+            // The znode was deleted and created again without an event.
+            Some(_) => self.remove(path, effects),
             None => {}
         }
         self.nodes.insert(path.to_owned(), new.clone());
-        effects.told.push(CacheEvent::Created(new));
-        // The list that is asked for can be one of the znode's predecessor, or say that there is none.
-        let list = Ask { what: What::Children, path: path.to_owned() };
-        if let Some(under_way) = self.under_way.get_mut(&list) {
-            under_way.again = Again::Void;
+        effects.events.push(CacheEvent::Created(new));
+        // A list that is under way may be that of the deleted znode with this path, or the answer that there is none.
+        let list = NodeRead { kind: ReadKind::Children, path: path.to_owned() };
+        if let Some(pending) = self.pending.get_mut(&list) {
+            pending.staleness = Staleness::Void;
         }
-        if self.lists(path) && self.may_have_children(&stat, asked.again) {
-            self.ask(What::Children, path.to_owned(), asked.swept, effects);
+        if self.covers_children_of(path) && self.needs_list(&stat, asked.staleness) {
+            self.start_read(ReadKind::Children, path.to_owned(), asked.in_sweep, effects);
         }
     }
 
-    /// The znode above, if it should be held and is not. Without it nobody could tell later what became of this one.
+    /// The parent's path, if the cache must hold the parent and does not. Without the parent no event or list would
+    /// report the deletion of this znode.
     fn missing_parent<'a>(&self, path: &'a str) -> Option<&'a str> {
         if path == self.root {
             return None;
@@ -298,72 +315,72 @@ impl Model {
         paths::parent(path).filter(|parent| !self.nodes.contains_key(*parent))
     }
 
-    /// With a persistent watch, children that are created later tell of themselves; but those have told already that
-    /// came before an answer without them.
-    fn may_have_children(&self, stat: &Stat, again: Again) -> bool {
-        // Ephemeral znodes have none.
+    /// Whether the list of a znode's children must be read. With a persistent watch each child that is created later
+    /// has an event of its own. If the znode's data may be old, such an event may have come before the data did.
+    fn needs_list(&self, stat: &Stat, staleness: Staleness) -> bool {
+        // An ephemeral znode has no children.
         match self.watching {
-            Watching::Persistent if again == Again::No => stat.num_children > 0,
+            Watching::Persistent if staleness == Staleness::Fresh => stat.num_children > 0,
             Watching::Persistent | Watching::OneShot => stat.ephemeral_owner == 0,
         }
     }
 
-    fn listed(
+    fn apply_children(
         &mut self,
         path: &str,
         names: &[String],
         stat: &Stat,
-        UnderWay { swept, .. }: UnderWay,
+        PendingRead { in_sweep, .. }: PendingRead,
         effects: &mut Effects,
     ) {
         let Some(known) = self.nodes.get(path) else { return };
         if known.stat.czxid != stat.czxid {
-            self.gone(path, effects);
-            return self.ask(What::Data, path.to_owned(), swept, effects);
+            self.remove(path, effects);
+            return self.start_read(ReadKind::Data, path.to_owned(), in_sweep, effects);
         }
         if known.stat.mzxid != stat.mzxid {
-            self.ask(What::Data, path.to_owned(), swept, effects);
+            self.start_read(ReadKind::Data, path.to_owned(), in_sweep, effects);
         }
         let listed: HashSet<&str> = names.iter().map(String::as_str).collect();
         let held: Vec<(String, bool)> = children(&self.nodes, path)
             .map(|node| (node.path.clone(), listed.contains(node.name()) || node.stat.czxid > stat.pzxid))
             .collect();
         for (child, _) in held.iter().filter(|(_, there)| !there) {
-            self.gone(child, effects);
+            self.remove(child, effects);
         }
         for name in names {
-            let data = Ask { what: What::Data, path: paths::join(path, name) };
-            let (there, lists) = (self.nodes.contains_key(&data.path), self.lists(&data.path));
-            if there && swept && lists {
-                self.ask(What::Children, data.path.clone(), swept, effects);
+            let data = NodeRead { kind: ReadKind::Data, path: paths::join(path, name) };
+            let (held, has_list) = (self.nodes.contains_key(&data.path), self.covers_children_of(&data.path));
+            if held && in_sweep && has_list {
+                self.start_read(ReadKind::Children, data.path.clone(), in_sweep, effects);
             }
-            // An answer that is still to come can be older than this list, and say that there is none.
-            if !there || (swept && !lists) || self.under_way.contains_key(&data) {
-                self.ask(What::Data, data.path, swept, effects);
+            // An answer that is under way can be older than this list, and say that the znode does not exist.
+            if !held || (in_sweep && !has_list) || self.pending.contains_key(&data) {
+                self.start_read(ReadKind::Data, data.path, in_sweep, effects);
             }
         }
     }
 
-    /// A znode is not there, and so nothing below it.
-    fn gone(&mut self, path: &str, effects: &mut Effects) {
-        for (ask, under_way) in &mut self.under_way {
-            if ask.path == path || is_below(&ask.path, path) {
-                under_way.again = Again::Void;
-                // What was to be found is gone; what comes in its place is new.
-                self.sweeping -= usize::from(std::mem::take(&mut under_way.swept));
+    /// Removes a znode and all znodes below it.
+    fn remove(&mut self, path: &str, effects: &mut Effects) {
+        for (read, pending) in &mut self.pending {
+            if read.path == path || is_below(&read.path, path) {
+                pending.staleness = Staleness::Void;
+                // A znode that is created at this path later is not one that the sweep waits for.
+                self.sweep_reads -= usize::from(std::mem::take(&mut pending.in_sweep));
             }
         }
         let below: Vec<String> = below(&self.nodes, path).map(|(path, _)| path.clone()).collect();
-        // A parent's path is a prefix of its children's, so backwards the deepest come first.
+        // A parent's path is a prefix of its children's paths, so in reverse order children come first.
         for path in below.iter().rev().map(String::as_str).chain([path]) {
             if let Some(node) = self.nodes.remove(path) {
-                effects.told.push(CacheEvent::Deleted(node));
+                effects.events.push(CacheEvent::Deleted(node));
             }
         }
     }
 
-    /// Whether a znode is one that the cache holds if it is there.
-    fn holds(&self, path: &str) -> bool {
+    /// Whether the cache holds the znode at this path if it exists.
+    fn covers(&self, path: &str) -> bool {
         match self.scope {
             Scope::Node => path == self.root,
             Scope::Children => path == self.root || paths::parent(path) == Some(&self.root),
@@ -371,8 +388,8 @@ impl Model {
         }
     }
 
-    /// Whether a znode's children are held as well.
-    fn lists(&self, path: &str) -> bool {
+    /// Whether the cache holds the znode's children.
+    fn covers_children_of(&self, path: &str) -> bool {
         match self.scope {
             Scope::Node => false,
             Scope::Children => path == self.root,
@@ -399,7 +416,7 @@ fn below<'a>(
     nodes.range(range).take_while(move |(path, _)| path.starts_with(&prefix))
 }
 
-/// The children of a znode, by name.
+/// The children of a znode, in the order of their names.
 pub(crate) fn children<'a>(
     nodes: &'a BTreeMap<String, Arc<CachedNode>>,
     path: &str,

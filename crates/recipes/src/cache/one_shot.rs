@@ -1,114 +1,122 @@
 //! A cache on watches that fire once, for servers before 3.6.
 
 use crate::{
-    cache::{Answer, Ask, CuratorCacheBuilder, READS_MAX, Shared, What, refusal},
-    until_answered::{refused_for, until_answered},
+    cache::{CuratorCacheBuilder, NodeRead, READS_MAX, ReadAnswer, ReadKind, Shared, answer_of_error},
+    until_answered::{until_answered, wait_after_refusals},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use ostler_client::{Client, EventKind, Result, Watch};
 use tokio::time::sleep;
 
-/// What tells that a znode is to be looked at again.
-enum Sign {
+/// The signal that a znode must be read again.
+enum ChangeSignal {
     Watch(Watch),
-    /// Nobody tells when it may be read: it has to be asked for.
-    Allowed,
+    /// The client may read the znode again. Servers send no event for a change of an ACL, so it is tried again and again.
+    Readable,
 }
 
 /// Runs until the client is closed.
 pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<()> {
-    shared.step(|model, effects| model.gap(effects));
-    let (mut reads, mut signs) = (FuturesUnordered::new(), FuturesUnordered::new());
+    shared.step(|model, effects| model.begin_sweep(effects));
+    let (mut reads, mut signals) = (FuturesUnordered::new(), FuturesUnordered::new());
     loop {
         while reads.len() < READS_MAX
-            && let Some(ask) = shared.next_ask()
+            && let Some(node_read) = shared.next_read()
         {
-            reads.push(read(&cache.client, &cache.path, ask));
+            reads.push(read(&cache.client, &cache.path, node_read));
         }
         tokio::select! {
             biased;
-            Some(seen) = signs.next() => {
-                let (ask, kind) = seen?;
-                changed(shared, &ask, kind);
+            Some(seen) = signals.next() => {
+                let (node_read, kind) = seen?;
+                pass_event(shared, &node_read, kind);
             }
             Some(answered) = reads.next() => {
-                let (ask, answer, sign) = answered?;
-                let answer = match answer {
-                    Answer::Data(data, stat) => Answer::Data(cache.kept(data), stat),
-                    answer => answer,
-                };
-                // An answer that is too old is asked for again, and its watch is not needed.
-                let used = shared.step(|model, effects| model.answered(&ask, answer, effects));
-                if used && let Some(sign) = sign {
-                    signs.push(seen(&cache.client, ask, sign));
+                let (node_read, answer, signal) = answered?;
+                let answer = cache.without_unwanted_data(answer);
+                // If the answer is too old, the znode is read again, and this read's watch is not needed.
+                let used = shared.step(|model, effects| model.read_answered(&node_read, answer, effects));
+                if used && let Some(signal) = signal {
+                    signals.push(until_changed(&cache.client, node_read, signal));
                 }
             }
-            // The root always has a sign or a read; without both the client has ended.
+            // The root always has a signal or a read. Without both the client is closed.
             else => return Ok(()),
         }
     }
 }
 
-async fn seen(client: &Client, ask: Ask, sign: Sign) -> Result<(Ask, EventKind)> {
-    let kind = match sign {
-        Sign::Watch(watch) => watch.await?.kind,
-        Sign::Allowed => {
-            allowed(client, &ask.path).await?;
+async fn until_changed(
+    client: &Client,
+    node_read: NodeRead,
+    signal: ChangeSignal,
+) -> Result<(NodeRead, EventKind)> {
+    let kind = match signal {
+        ChangeSignal::Watch(watch) => watch.await?.kind,
+        ChangeSignal::Readable => {
+            until_readable(client, &node_read.path).await?;
             EventKind::NodeDataChanged
         }
     };
-    Ok((ask, kind))
+    Ok((node_read, kind))
 }
 
-/// Waits until a znode may be read, or is gone.
-pub(super) async fn allowed(client: &Client, path: &str) -> Result<()> {
+/// Waits until the client may read a znode, or the znode is gone.
+pub(super) async fn until_readable(client: &Client, path: &str) -> Result<()> {
     let mut tries = 0;
     loop {
         tries += 1;
-        sleep(refused_for(tries)).await;
+        sleep(wait_after_refusals(tries)).await;
         let answer = until_answered(client, || client.get_data(path)).await;
-        if !matches!(answer.map(|_| Answer::NoNode).or_else(refusal)?, Answer::Refused(_)) {
+        if !matches!(answer.map(|_| ReadAnswer::NoNode).or_else(answer_of_error)?, ReadAnswer::Refused(_)) {
             return Ok(());
         }
     }
 }
 
-fn changed(shared: &Shared, ask: &Ask, kind: EventKind) {
-    // A deletion fires both watches of a znode, and is to be heard of once.
-    if ask.what == What::Data || kind == EventKind::NodeChildrenChanged {
-        shared.step(|model, effects| model.changed(kind, &ask.path, effects));
+fn pass_event(shared: &Shared, node_read: &NodeRead, kind: EventKind) {
+    // A deletion fires both watches of a znode, and is passed on once.
+    if node_read.kind == ReadKind::Data || kind == EventKind::NodeChildrenChanged {
+        shared.step(|model, effects| model.watch_fired(kind, &node_read.path, effects));
     }
 }
 
-async fn read(client: &Client, root: &str, ask: Ask) -> Result<(Ask, Answer, Option<Sign>)> {
-    let answered = match ask.what {
-        What::Data if ask.path == root => read_root(client, root).await,
-        What::Data => until_answered(client, || client.get_data(&ask.path).watch())
+async fn read(
+    client: &Client,
+    root: &str,
+    node_read: NodeRead,
+) -> Result<(NodeRead, ReadAnswer, Option<ChangeSignal>)> {
+    let answered = match node_read.kind {
+        ReadKind::Data if node_read.path == root => read_root(client, root).await,
+        ReadKind::Data => until_answered(client, || client.get_data(&node_read.path).watch())
             .await
-            .map(|((data, stat), watch)| (Answer::Data(data, stat), Some(watch))),
-        What::Children => until_answered(client, || client.get_children_and_stat(&ask.path).watch())
-            .await
-            .map(|((names, stat), watch)| (Answer::Children(names, stat), Some(watch))),
+            .map(|((data, stat), watch)| (ReadAnswer::Data(data, stat), Some(watch))),
+        ReadKind::Children => {
+            until_answered(client, || client.get_children_and_stat(&node_read.path).watch())
+                .await
+                .map(|((names, stat), watch)| (ReadAnswer::Children(names, stat), Some(watch)))
+        }
     };
-    let (answer, watch) = answered.or_else(|error| refusal(error).map(|answer| (answer, None)))?;
-    let sign = match answer {
-        Answer::Refused(_) if ask.what == What::Data => Some(Sign::Allowed),
-        _ => watch.map(Sign::Watch),
+    let (answer, watch) = answered.or_else(|error| answer_of_error(error).map(|answer| (answer, None)))?;
+    let signal = match answer {
+        ReadAnswer::Refused(_) if node_read.kind == ReadKind::Data => Some(ChangeSignal::Readable),
+        _ => watch.map(ChangeSignal::Watch),
     };
-    Ok((ask, answer, sign))
+    Ok((node_read, answer, signal))
 }
 
-/// Nobody but a watch of its own tells of the root's creation.
-async fn read_root(client: &Client, root: &str) -> Result<(Answer, Option<Watch>)> {
+/// Reads the root's data. If the root does not exist, leaves a watch for its creation, because no watch of a parent
+/// reports that.
+async fn read_root(client: &Client, root: &str) -> Result<(ReadAnswer, Option<Watch>)> {
     loop {
         match until_answered(client, || client.get_data(root).watch()).await {
-            Ok(((data, stat), watch)) => return Ok((Answer::Data(data, stat), Some(watch))),
+            Ok(((data, stat), watch)) => return Ok((ReadAnswer::Data(data, stat), Some(watch))),
             Err(error) if error.is_no_node() => {}
             Err(error) => return Err(error),
         }
         let (found, watch) = until_answered(client, || client.exists(root).watch()).await?;
         if found.is_none() {
-            return Ok((Answer::NoNode, Some(watch)));
+            return Ok((ReadAnswer::NoNode, Some(watch)));
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A cache on a persistent watch.
 
 use crate::{
-    cache::{Answer, Ask, CuratorCacheBuilder, READS_MAX, Shared, What, one_shot::allowed, refusal},
+    cache::{
+        CuratorCacheBuilder, NodeRead, READS_MAX, ReadAnswer, ReadKind, Shared, answer_of_error,
+        one_shot::until_readable,
+    },
     until_answered::until_answered,
 };
 use futures_util::{Stream, StreamExt, stream::FuturesUnordered};
@@ -17,120 +20,117 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
         _ => AddWatchMode::PersistentRecursive,
     };
     let mut changes = until_answered(client, || client.add_watch(path, mode)).await?;
-    shared.step(|model, effects| model.gap(effects));
-    let mut reads = FuturesUnordered::new();
-    // Those that may not be read now.
+    shared.step(|model, effects| model.begin_sweep(effects));
+    let mut tasks = FuturesUnordered::new();
+    // Paths of znodes that the client may not read now.
     let mut refused = HashSet::new();
     loop {
-        while reads.len() < READS_MAX + refused.len()
-            && let Some(ask) = shared.next_ask()
+        while tasks.len() < READS_MAX + refused.len()
+            && let Some(node_read) = shared.next_read()
         {
-            reads.push(look(client, Look::At(ask)));
+            tasks.push(run_task(client, Task::Read(node_read)));
         }
-        match next(&mut changes, &mut reads).await {
-            Next::Event(event) => tell(shared, &event),
-            Next::Answer { before, answer } => {
-                before.iter().for_each(|event| tell(shared, event));
-                let (ask, answer) = match answer? {
-                    Seen::Answer(ask, answer) => (ask, answer),
-                    Seen::Allowed(path) => {
+        match next_input(&mut changes, &mut tasks).await {
+            Input::Event(event) => pass_event(shared, &event),
+            Input::Answer { before, answer } => {
+                before.iter().for_each(|event| pass_event(shared, event));
+                let (node_read, answer) = match answer? {
+                    TaskResult::Answer(node_read, answer) => (node_read, answer),
+                    TaskResult::Readable(path) => {
                         refused.remove(&path);
                         let kind = EventKind::NodeDataChanged;
-                        shared.step(|model, effects| model.changed(kind, &path, effects));
+                        shared.step(|model, effects| model.watch_fired(kind, &path, effects));
                         continue;
                     }
                 };
-                let answer = match answer {
-                    Answer::Data(data, stat) => Answer::Data(cache.kept(data), stat),
-                    answer => answer,
-                };
-                // No event tells of a change of an ACL.
-                if matches!(answer, Answer::Refused(_)) && refused.insert(ask.path.clone()) {
-                    reads.push(look(client, Look::UntilAllowed(ask.path.clone())));
+                let answer = cache.without_unwanted_data(answer);
+                // Servers send no event for a change of an ACL.
+                if matches!(answer, ReadAnswer::Refused(_)) && refused.insert(node_read.path.clone()) {
+                    tasks.push(run_task(client, Task::UntilReadable(node_read.path.clone())));
                 }
-                shared.step(|model, effects| model.answered(&ask, answer, effects));
+                shared.step(|model, effects| model.read_answered(&node_read, answer, effects));
             }
-            Next::End => return Ok(()),
+            Input::End => return Ok(()),
         }
     }
 }
 
-/// What a server is asked.
-enum Look {
-    At(Ask),
-    UntilAllowed(String),
+/// A request to the servers that runs beside others.
+enum Task {
+    Read(NodeRead),
+    UntilReadable(String),
 }
 
-/// What came of it.
-enum Seen {
-    Answer(Ask, Answer),
-    Allowed(String),
+/// The result of a [`Task`].
+enum TaskResult {
+    Answer(NodeRead, ReadAnswer),
+    Readable(String),
 }
 
-async fn look(client: &Client, look: Look) -> Result<Seen> {
-    match look {
-        Look::At(ask) => {
-            let (ask, answer) = read(client, ask).await?;
-            Ok(Seen::Answer(ask, answer))
+async fn run_task(client: &Client, task: Task) -> Result<TaskResult> {
+    match task {
+        Task::Read(node_read) => {
+            let (node_read, answer) = read(client, node_read).await?;
+            Ok(TaskResult::Answer(node_read, answer))
         }
-        Look::UntilAllowed(path) => {
-            allowed(client, &path).await?;
-            Ok(Seen::Allowed(path))
+        Task::UntilReadable(path) => {
+            until_readable(client, &path).await?;
+            Ok(TaskResult::Readable(path))
         }
     }
 }
 
-/// What has come next.
+/// The next thing to handle.
 #[derive(Debug, PartialEq, Eq)]
-enum Next<E, A> {
+enum Input<E, A> {
     Event(E),
     Answer {
-        /// Events that have come since somebody looked, and that can be older than the answer.
+        /// Events that have come meanwhile, and that can be older than the answer.
         before: Vec<E>,
         answer: A,
     },
-    /// There will be no more events.
+    /// The client is closed: no more events come.
     End,
 }
 
-/// The next event or answer. An answer is there only after the events that the server has sent before it are in their
-/// stream; but they can get there after that was looked at, so it is looked at again.
-async fn next<E, A>(
+/// The next event or answer. When an answer is ready, all events that the server has sent before it are in their stream.
+/// They may have come after the stream was polled, so it is polled once more.
+async fn next_input<E, A>(
     changes: &mut (impl Stream<Item = E> + Unpin),
-    reads: &mut (impl Stream<Item = A> + Unpin),
-) -> Next<E, A> {
-    // Without the runtime's budget, which would make a stream look empty that is not.
+    tasks: &mut (impl Stream<Item = A> + Unpin),
+) -> Input<E, A> {
+    // Without the runtime's budget: with it, a stream that has items can look empty.
     unconstrained(poll_fn(|cx| {
         match changes.poll_next_unpin(cx) {
-            Poll::Ready(Some(event)) => return Poll::Ready(Next::Event(event)),
-            Poll::Ready(None) => return Poll::Ready(Next::End),
+            Poll::Ready(Some(event)) => return Poll::Ready(Input::Event(event)),
+            Poll::Ready(None) => return Poll::Ready(Input::End),
             Poll::Pending => {}
         }
-        let Poll::Ready(Some(answer)) = reads.poll_next_unpin(cx) else { return Poll::Pending };
+        let Poll::Ready(Some(answer)) = tasks.poll_next_unpin(cx) else { return Poll::Pending };
         let mut before = Vec::new();
         while let Poll::Ready(Some(event)) = changes.poll_next_unpin(cx) {
             before.push(event);
         }
-        Poll::Ready(Next::Answer { before, answer })
+        Poll::Ready(Input::Answer { before, answer })
     }))
     .await
 }
 
-fn tell(shared: &Shared, event: &WatchedEvent) {
-    shared.step(|model, effects| model.changed(event.kind, &event.path, effects));
+fn pass_event(shared: &Shared, event: &WatchedEvent) {
+    shared.step(|model, effects| model.watch_fired(event.kind, &event.path, effects));
 }
 
-async fn read(client: &Client, ask: Ask) -> Result<(Ask, Answer)> {
-    let answer = match ask.what {
-        What::Data => until_answered(client, || client.get_data(&ask.path))
+async fn read(client: &Client, node_read: NodeRead) -> Result<(NodeRead, ReadAnswer)> {
+    let answer = match node_read.kind {
+        ReadKind::Data => until_answered(client, || client.get_data(&node_read.path))
             .await
-            .map(|(data, stat)| Answer::Data(data, stat)),
-        What::Children => until_answered(client, || client.get_children_and_stat(&ask.path))
+            .map(|(data, stat)| ReadAnswer::Data(data, stat)),
+        ReadKind::Children => until_answered(client, || client.get_children_and_stat(&node_read.path))
             .await
-            .map(|(names, stat)| Answer::Children(names, stat)),
+            .map(|(names, stat)| ReadAnswer::Children(names, stat)),
     };
-    let answer = answer.or_else(refusal)?;
-    Ok((ask, answer))
+    let answer = answer.or_else(answer_of_error)?;
+    Ok((node_read, answer))
 }
 
 #[cfg(test)]
@@ -140,26 +140,26 @@ mod tests {
     use std::cell::RefCell;
 
     #[tokio::test]
-    async fn events_come_before_answers_that_are_newer() {
+    async fn events_come_before_a_newer_answer() {
         let (events, answers) = (RefCell::new(vec![0]), RefCell::new(vec!["first", "second"]));
         let mut changes = stream(|_| match events.borrow_mut().pop() {
             Some(event) => Poll::Ready(Some(event)),
             None => Poll::Pending,
         });
-        // Another thread delivers two events and then an answer, just after the events were looked at.
-        let mut reads = stream(|_| {
+        // Another thread delivers two events and then an answer, just after the events were polled.
+        let mut tasks = stream(|_| {
             events.borrow_mut().extend([2, 1]);
             Poll::Ready(answers.borrow_mut().pop())
         });
-        assert_eq!(next(&mut changes, &mut reads).await, Next::Event(0));
-        let answer = next(&mut changes, &mut reads).await;
-        assert_eq!(answer, Next::Answer { before: vec![1, 2], answer: "second" });
+        assert_eq!(next_input(&mut changes, &mut tasks).await, Input::Event(0));
+        let answer = next_input(&mut changes, &mut tasks).await;
+        assert_eq!(answer, Input::Answer { before: vec![1, 2], answer: "second" });
     }
 
     #[tokio::test]
-    async fn without_events_to_come_it_ends() {
+    async fn input_ends_with_the_stream_of_events() {
         let mut changes = stream(|_| Poll::Ready(None::<()>));
-        let mut reads = stream(|_| Poll::Ready(Some(1)));
-        assert_eq!(next(&mut changes, &mut reads).await, Next::End);
+        let mut tasks = stream(|_| Poll::Ready(Some(1)));
+        assert_eq!(next_input(&mut changes, &mut tasks).await, Input::End);
     }
 }

@@ -10,8 +10,9 @@ use crate::{
     background::{TaskEnd, TaskGuard},
     error::{Error, Result},
     fencing::Fence,
-    line::{self, PlaceSpec, QueuePlace, Turn, is_writable},
-    line_order::position,
+    queue_order::position,
+    queue_place::{PlaceSpec, QueuePlace, Turn},
+    session_retry::{self, is_writable},
 };
 use ostler_client::{Client, Session};
 use ostler_planted::{self as planted, Bug};
@@ -356,20 +357,9 @@ impl Contender {
                 Ok(session) => session,
                 Err(error) => return error.into(),
             };
-            if let Some(place) = self.place.take_if(|place| place.session().id() != session.id()) {
-                // The old place's znode is deleted with its session.
-                if planted::is(Bug::LatchKeepsOldZnode) {
-                    self.place = Some(QueuePlace::at(&session, place.path(), place.fence().token()));
-                }
-            }
+            self.drop_old_place(&session);
             match self.contend_in(&session, running).await {
-                Ok(()) => {
-                    if planted::is(Bug::ReconnectDeletesZnode)
-                        && let Some(place) = &self.place
-                    {
-                        session.delete(place.path()).in_background();
-                    }
-                }
+                Ok(()) => self.delete_znode_of_planted_bug(&session),
                 Err(Error::Client(ostler_client::Error::Closed)) => {
                     return ostler_client::Error::Closed.into();
                 }
@@ -379,30 +369,52 @@ impl Contender {
                 }
                 Err(error) => return error,
             }
-            if let Err(error) = line::wait_writable(&self.client).await {
+            if let Err(error) = session_retry::wait_writable(&self.client).await {
                 return error;
             }
         }
     }
 
-    /// Waits for the turn and leads, once. The place is kept for the next time, unless its znode is gone.
-    async fn contend_in(&mut self, session: &Session, running: &TaskGuard) -> Result<()> {
-        let line = PlaceSpec { path: &self.path, word: WORD, data: self.id.as_bytes() };
+    /// Drops the place of an earlier session. Its znode is deleted with that session.
+    fn drop_old_place(&mut self, session: &Session) {
+        let old = self.place.take_if(|place| place.session().id() != session.id());
+        if planted::is(Bug::LatchKeepsOldZnode) {
+            let kept = old.map(|old| QueuePlace::at(session, old.path(), old.fence().token()));
+            self.place = kept.or(self.place.take());
+        }
+    }
+
+    fn delete_znode_of_planted_bug(&self, session: &Session) {
+        if planted::is(Bug::ReconnectDeletesZnode)
+            && let Some(place) = &self.place
+        {
+            session.delete(place.path()).in_background();
+        }
+    }
+
+    async fn before_place_of_planted_bug(&mut self, session: &Session) -> Result<()> {
         if planted::is(Bug::ReconnectMakesZnode) {
             self.place = None;
         }
         if planted::is(Bug::PathMadeOnce) && self.status.borrow().leaderships > 0 {
             session.get_children(&self.path).await?;
         }
-        let was_there = self.place.is_some();
+        Ok(())
+    }
+
+    /// Waits for the turn and leads, once. The place is kept for the next time, unless its znode is gone.
+    async fn contend_in(&mut self, session: &Session, running: &TaskGuard) -> Result<()> {
+        self.before_place_of_planted_bug(session).await?;
+        let spec = PlaceSpec { path: &self.path, word: WORD, data: self.id.as_bytes() };
+        let had_place = self.place.is_some();
         let place = match self.place.take() {
             Some(place) => place,
-            None => QueuePlace::take_while(session, line, running).await?,
+            None => QueuePlace::take_while(session, spec, running).await?,
         };
         let place = self.place.insert(place);
-        let turn = place.turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await?;
-        if planted::is(Bug::LeadsByAnEarlierLook) && was_there {
-            *place = QueuePlace::take(session, line).await?;
+        let turn = place.wait_for_turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await?;
+        if planted::is(Bug::LeadsByAnEarlierLook) && had_place {
+            *place = QueuePlace::take(session, spec).await?;
         }
         let kept = turn == Turn::Ours && lead(&self.client, place, &self.status).await?;
         if !kept && let Some(place) = self.place.take() {

@@ -1,6 +1,6 @@
 //! The participants of an election.
 
-use crate::{error::Result, line};
+use crate::{error::Result, queue_place};
 use ostler_client::Client;
 
 /// A participant of an election.
@@ -17,7 +17,7 @@ pub struct Participant {
 /// All participants, in the order of the queue.
 pub(crate) async fn all(client: &Client, path: &str, word: &str) -> Result<Vec<Participant>> {
     let mut found = Vec::new();
-    for node in line::participant_nodes(client, path, word).await? {
+    for node in queue_place::participant_nodes(client, path, word).await? {
         let is_leader = found.is_empty();
         found.extend(at(client, node, is_leader).await?);
     }
@@ -26,7 +26,7 @@ pub(crate) async fn all(client: &Client, path: &str, word: &str) -> Result<Vec<P
 
 /// The first participant in the queue.
 pub(crate) async fn leader(client: &Client, path: &str, word: &str) -> Result<Option<Participant>> {
-    for node in line::participant_nodes(client, path, word).await? {
+    for node in queue_place::participant_nodes(client, path, word).await? {
         if let Some(leader) = at(client, node, true).await? {
             return Ok(Some(leader));
         }

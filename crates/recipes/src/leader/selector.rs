@@ -5,8 +5,9 @@ use crate::{
     background::{TaskEnd, TaskGuard},
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
-    line::{self, QueuePlace},
-    lock::{WORD, wait_in_line},
+    lock::{WORD, wait_for_place},
+    queue_place::QueuePlace,
+    session_retry,
 };
 use ostler_client::Client;
 use ostler_planted::{self as planted, Bug};
@@ -187,7 +188,7 @@ impl LeaderSelector {
             SelectorState::Leading(fence) => fence.is_held(),
             _ => false,
         };
-        leading && line::is_writable(self.client.state().state)
+        leading && session_retry::is_writable(self.client.state().state)
     }
 
     /// The selector's state.
@@ -282,14 +283,14 @@ impl<H: TakeLeadership> Contender<H> {
                 std::future::pending::<()>().await;
             }
             let wait = |session| async move {
-                wait_in_line(&session, &self.path, self.id.as_bytes(), Some(running)).await
+                wait_for_place(&session, &self.path, self.id.as_bytes(), Some(running)).await
             };
-            match line::in_a_session(&self.client, wait).await {
+            match session_retry::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
                 Err(Error::Client(error)) if error.may_pass() && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
                     // An error means that the client is closed, which the next attempt returns as well.
-                    let _ = line::wait_writable(&self.client).await;
+                    let _ = session_retry::wait_writable(&self.client).await;
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot contend for leadership");

@@ -12,7 +12,7 @@ use super::participant::{self, Participant};
 use crate::{
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line,
+    session_retry,
 };
 use ostler_client::{Client, CreateMode, Error as ClientError, ErrorCode, RetryPolicy, Session, paths};
 use std::{sync::Arc, time::Duration};
@@ -44,7 +44,7 @@ impl UnfairElection {
     /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
     /// allows.
     pub async fn campaign(&self) -> Result<UnfairLeadership> {
-        line::in_a_session(&self.client, |session| self.campaign_in(session)).await
+        session_retry::in_a_session(&self.client, |session| self.campaign_in(session)).await
     }
 
     /// Waits until this participant leads, at most for `limit`; `None` after that time.

@@ -8,8 +8,9 @@ use crate::{
     background::TaskGuard,
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line::{self, PlaceSpec, QueuePlace, Turn},
-    line_order::position,
+    queue_order::position,
+    queue_place::{self, PlaceSpec, QueuePlace, Turn},
+    session_retry,
 };
 use ostler_client::{Client, Session};
 use std::{sync::Arc, time::Duration};
@@ -122,29 +123,29 @@ impl InterProcessMutex {
     /// # Errors
     /// The client's errors.
     pub async fn participant_nodes(&self) -> Result<Vec<String>> {
-        line::participant_nodes(&self.client, &self.path, WORD).await
+        queue_place::participant_nodes(&self.client, &self.path, WORD).await
     }
 
     async fn wait(&self) -> Result<Holding> {
-        let wait = |session| async move { wait_in_line(&session, &self.path, &self.data, None).await };
-        Ok(Holding(line::in_a_session(&self.client, wait).await?))
+        let wait = |session| async move { wait_for_place(&session, &self.path, &self.data, None).await };
+        Ok(Holding(session_retry::in_a_session(&self.client, wait).await?))
     }
 }
 
-/// A place in a mutex's queue whose turn has come.
-pub(crate) async fn wait_in_line(
+/// Waits until this contender is first in a mutex's queue, and returns its place.
+pub(crate) async fn wait_for_place(
     session: &Session,
     path: &str,
     data: &[u8],
     running: Option<&TaskGuard>,
 ) -> Result<QueuePlace> {
     loop {
-        let line = PlaceSpec { path, word: WORD, data };
+        let spec = PlaceSpec { path, word: WORD, data };
         let mut place = match running {
-            Some(running) => QueuePlace::take_while(session, line, running).await?,
-            None => QueuePlace::take_for_turn(session, line).await?,
+            Some(running) => QueuePlace::take_while(session, spec, running).await?,
+            None => QueuePlace::take_for_turn(session, spec).await?,
         };
-        match place.turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await? {
+        match place.wait_for_turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),
         }

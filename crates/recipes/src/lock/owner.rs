@@ -25,7 +25,7 @@ impl Owner {
     }
 }
 
-/// For one lock: what each owner holds, so that the owner can acquire it again.
+/// For one lock: the acquisition that each owner holds, so that the owner can acquire the lock again.
 #[derive(Debug)]
 pub(crate) struct Holdings<H> {
     by_owner: Arc<Mutex<HashMap<Owner, Arc<Slot<H>>>>>,
@@ -33,7 +33,7 @@ pub(crate) struct Holdings<H> {
 
 #[derive(Debug)]
 struct Slot<H> {
-    /// Locked while the owner acquires. Other futures of the owner wait for the lock and then share what it holds.
+    /// Locked while the owner acquires. Other futures of the owner wait for this lock and then share the acquisition.
     acquiring: tokio::sync::Mutex<()>,
     held: Mutex<Weak<H>>,
 }
@@ -63,7 +63,7 @@ impl<H> Slot<H> {
 }
 
 impl<H: AsRef<Fence>> Slot<H> {
-    /// Whether the session lives. After its end the lock is not held, even if there still are guards.
+    /// The acquisition, if its session lives. After the session's end the lock is not held, even if there are guards.
     fn held(&self) -> Option<Arc<H>> {
         let holding = self.lock().upgrade();
         holding.filter(|holding| (**holding).as_ref().is_held())
@@ -81,12 +81,12 @@ impl<H: AsRef<Fence>> Holdings<H> {
 
     fn slot(&self, owner: &Owner) -> Arc<Slot<H>> {
         let mut slots = self.slots();
-        // Slots of owners that neither hold nor wait.
+        // Removes the slots of owners that neither hold nor wait.
         slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);
         slots.entry(owner.clone()).or_default().clone()
     }
 
-    /// What the owner holds, or what it gets by `acquire`.
+    /// The owner's acquisition: the one that it holds, or a new one by `acquire`.
     pub(crate) async fn share<E>(
         &self,
         owner: &Owner,
@@ -102,12 +102,12 @@ impl<H: AsRef<Fence>> Holdings<H> {
         Ok(holding)
     }
 
-    /// What the owner holds now.
+    /// The acquisition that the owner holds now.
     pub(crate) fn held(&self, owner: &Owner) -> Option<Arc<H>> {
         self.known(owner)?.held()
     }
 
-    /// What the owner holds, after a wait of the owner for the lock has ended.
+    /// The acquisition that the owner holds. If the owner waits for the lock now, this waits for the end of that wait.
     pub(crate) async fn settled(&self, owner: &Owner) -> Option<Arc<H>> {
         let slot = self.known(owner)?;
         let _acquiring = slot.acquiring.lock().await;

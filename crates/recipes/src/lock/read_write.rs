@@ -2,14 +2,15 @@
 
 use super::{
     owner::{Holdings, Owner},
-    read_write_order::{READ, WRITE, number, reader_after, reader_standing, writer_standing},
+    read_write_order::{READ, WRITE, downgraded_name, number, reader_position, writer_position},
     revocation,
 };
 use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
-    line::{self, PlaceSpec, QueuePlace, Turn},
-    line_order::{Position, Queue, number_after},
+    queue_order::{Position, Queue, number_after},
+    queue_place::{self, PlaceSpec, QueuePlace, Turn},
+    session_retry,
 };
 use ostler_client::{Client, Error as ClientError, Session, paths};
 use ostler_planted::{self as planted, Bug};
@@ -87,7 +88,7 @@ impl InterProcessReadWriteLock {
         let acquire = async {
             match self.writing.settled(owner).await {
                 // The write lock is kept until the reader's znode exists, so that one of both is always held.
-                Some(writing) => self.read_under(&writing).await,
+                Some(writing) => self.read_in_place_of(&writing).await,
                 None => self.wait(READ).await.map(Reading),
             }
         };
@@ -137,7 +138,7 @@ impl InterProcessReadWriteLock {
     /// # Errors
     /// The client's errors.
     pub async fn reader_nodes(&self) -> Result<Vec<String>> {
-        line::participant_nodes(&self.client, &self.path, READ).await
+        queue_place::participant_nodes(&self.client, &self.path, READ).await
     }
 
     /// The paths of the writers' znodes, in the order of the queue.
@@ -145,30 +146,35 @@ impl InterProcessReadWriteLock {
     /// # Errors
     /// The client's errors.
     pub async fn writer_nodes(&self) -> Result<Vec<String>> {
-        line::participant_nodes(&self.client, &self.path, WRITE).await
+        queue_place::participant_nodes(&self.client, &self.path, WRITE).await
     }
 
     /// Creates the znode of a reader in the place of a writer, with the writer's number and token. A token of its own
     /// would be larger than those of writers that already wait.
-    async fn read_under(&self, writing: &Writing) -> Result<Reading> {
+    async fn read_in_place_of(&self, writing: &Writing) -> Result<Reading> {
         let writer = &writing.0;
         if planted::is(Bug::DowngradeToTheEnd) {
-            let line = PlaceSpec { path: &self.path, word: READ, data: &self.data };
-            return Ok(Reading(QueuePlace::take(writer.session(), line).await?));
+            return self.reader_of_planted_bug(writer.session()).await;
         }
         let token = writer.fence().token();
-        let path = paths::join(&self.path, &reader_after(writer.name(), token.0));
+        let path = paths::join(&self.path, &downgraded_name(writer.name(), token.0));
         Ok(Reading(QueuePlace::take_named(writer.session(), &path, &self.data, token).await?))
+    }
+
+    /// Creates the znode of a reader at the end of the queue.
+    async fn reader_of_planted_bug(&self, session: &Session) -> Result<Reading> {
+        let spec = PlaceSpec { path: &self.path, word: READ, data: &self.data };
+        Ok(Reading(QueuePlace::take(session, spec).await?))
     }
 
     /// The read lock for the owner of the write lock `writing`. It fails if that write lock is lost: other writers may
     /// have held the lock since.
-    async fn read_while(&self, owner: &Owner, writing: &Writing) -> Result<ReadGuard> {
+    async fn read_with(&self, owner: &Owner, writing: &Writing) -> Result<ReadGuard> {
         let lost = || Err(writing.0.fence().not_held());
         if !writing.0.fence().is_held() {
             return lost();
         }
-        match self.reading.share(owner, self.read_under(writing)).await {
+        match self.reading.share(owner, self.read_in_place_of(writing)).await {
             Err(Error::Client(error)) if error.is_session_over() && !matches!(error, ClientError::Closed) => {
                 lost()
             }
@@ -179,14 +185,14 @@ impl InterProcessReadWriteLock {
     }
 
     async fn wait(&self, word: &'static str) -> Result<QueuePlace> {
-        line::in_a_session(&self.client, |session| self.wait_in(session, word)).await
+        session_retry::in_a_session(&self.client, |session| self.wait_in(session, word)).await
     }
 
     async fn wait_in(&self, session: Session, word: &'static str) -> Result<QueuePlace> {
         loop {
-            let line = PlaceSpec { path: &self.path, word, data: &self.data };
-            let mut place = QueuePlace::take_for_turn(&session, line).await?;
-            match place.turn(&[READ, WRITE], read_write_standing).await? {
+            let spec = PlaceSpec { path: &self.path, word, data: &self.data };
+            let mut place = QueuePlace::take_for_turn(&session, spec).await?;
+            match place.wait_for_turn(&[READ, WRITE], read_write_position).await? {
                 Turn::Ours => return Ok(place),
                 Turn::Gone => place.forget(),
             }
@@ -194,11 +200,11 @@ impl InterProcessReadWriteLock {
     }
 }
 
-fn read_write_standing<'n>(queue: &'n Queue, mine: &str) -> Position<'n> {
+fn read_write_position<'n>(queue: &'n Queue, mine: &str) -> Position<'n> {
     debug_assert!(number(mine).is_some(), "{mine} is neither a reader nor a writer");
     match number_after(mine, WRITE) {
-        Some(_) => writer_standing(queue, mine),
-        None => reader_standing(queue, mine),
+        Some(_) => writer_position(queue, mine),
+        None => reader_position(queue, mine),
     }
 }
 
@@ -216,24 +222,26 @@ impl ReadGuard {
         self.holding.0.fence()
     }
 
-    /// [`Fence::is_held`].
+    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
     pub fn is_held(&self) -> bool {
         self.fence().is_held()
     }
 
-    /// [`MutexGuard::revocation_requested`](super::MutexGuard::revocation_requested), for one of the lock's
-    /// [`reader_nodes`](InterProcessReadWriteLock::reader_nodes).
+    /// Waits until another process asks this reader to release the lock, by [`attempt_revoke`](super::attempt_revoke) on
+    /// one of the lock's [`reader_nodes`](InterProcessReadWriteLock::reader_nodes). The lock stays held until the reader
+    /// releases it.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if it is lost before that; the client's errors.
+    /// [`Error::NotHeld`] if the lock is lost before that; the client's errors.
     pub async fn revocation_requested(&self) -> Result<()> {
         revocation::requested(self.fence()).await
     }
 
-    /// Gives it up, and waits until others can have it. With other guards of the same owner left, it stays held.
+    /// Releases the lock, and waits until the znode is deleted. If the owner has other guards of this kind, the lock stays
+    /// held.
     ///
     /// # Errors
-    /// The client's. It is given up nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lock is released nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         match Arc::into_inner(self.holding) {
             Some(holding) => holding.0.leave().await,
@@ -262,7 +270,7 @@ impl WriteGuard {
         self.fence().token()
     }
 
-    /// [`Fence::is_held`].
+    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
     pub fn is_held(&self) -> bool {
         self.fence().is_held()
     }
@@ -277,7 +285,7 @@ impl WriteGuard {
     /// # Errors
     /// [`Error::NotHeld`] if the write lock is lost: other writers may have held the lock since. The client's errors.
     pub async fn read(&self) -> Result<ReadGuard> {
-        self.lock.read_while(&self.owner, &self.holding).await
+        self.lock.read_with(&self.owner, &self.holding).await
     }
 
     /// Acquires the read lock and releases the write lock. No other writer holds the lock in between.
@@ -291,19 +299,21 @@ impl WriteGuard {
         Ok(reading)
     }
 
-    /// [`MutexGuard::revocation_requested`](super::MutexGuard::revocation_requested), for one of the lock's
-    /// [`writer_nodes`](InterProcessReadWriteLock::writer_nodes).
+    /// Waits until another process asks this writer to release the lock, by [`attempt_revoke`](super::attempt_revoke) on
+    /// one of the lock's [`writer_nodes`](InterProcessReadWriteLock::writer_nodes). The lock stays held until the writer
+    /// releases it.
     ///
     /// # Errors
-    /// [`Error::NotHeld`] if it is lost before that; the client's errors.
+    /// [`Error::NotHeld`] if the lock is lost before that; the client's errors.
     pub async fn revocation_requested(&self) -> Result<()> {
         revocation::requested(self.fence()).await
     }
 
-    /// Gives it up, and waits until others can have it. With other guards of the same owner left, it stays held.
+    /// Releases the lock, and waits until the znode is deleted. If the owner has other guards of this kind, the lock stays
+    /// held.
     ///
     /// # Errors
-    /// The client's. It is given up nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lock is released nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         match Arc::into_inner(self.holding) {
             Some(holding) => holding.0.leave().await,

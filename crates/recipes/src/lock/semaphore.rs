@@ -1,11 +1,12 @@
 //! The semaphore: a number of leases, given out in the order of arrival.
 
-use super::mutex::wait_in_line;
+use super::mutex::wait_for_place;
 use crate::{
     counter::{CountChanges, SharedCount},
     error::Result,
     fencing::{Fence, FencedMulti, Token},
-    line::{self, PlaceSpec, QueuePlace},
+    queue_place::{self, PlaceSpec, QueuePlace},
+    session_retry,
 };
 use ostler_client::{Bytes, Client, Session, paths};
 use std::{future::pending, sync::Arc, time::Duration};
@@ -45,7 +46,7 @@ impl From<watch::Receiver<i32>> for SemaphoreSize {
 }
 
 impl SemaphoreSize {
-    /// The size now; a later change wakes `changed`.
+    /// The size now. A later change ends the next call of `changed`.
     fn now(&mut self) -> usize {
         let leases = match self {
             SemaphoreSize::Fixed(leases) => return *leases as usize,
@@ -59,12 +60,12 @@ impl SemaphoreSize {
     }
 
     async fn changed(&mut self) {
-        let is_counted = match self {
+        let has_source = match self {
             SemaphoreSize::Fixed(_) => false,
             SemaphoreSize::Shared(leases) => leases.next().await.is_some(),
             SemaphoreSize::Watched(leases) => leases.changed().await.is_ok(),
         };
-        if !is_counted {
+        if !has_source {
             // The size does not change any more.
             pending::<()>().await;
         }
@@ -100,7 +101,8 @@ pub struct InterProcessSemaphore {
     data: Arc<[u8]>,
 }
 
-enum Wait {
+/// The end of the wait for a lease.
+enum LeaseWait {
     Leased(QueuePlace),
     /// Another client has deleted this contender's znode.
     Gone,
@@ -130,7 +132,7 @@ impl InterProcessSemaphore {
     /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
     /// allows.
     pub async fn acquire(&self) -> Result<Lease> {
-        Ok(Lease { place: line::in_a_session(&self.client, |session| self.wait(session)).await? })
+        Ok(Lease { place: session_retry::in_a_session(&self.client, |session| self.wait(session)).await? })
     }
 
     /// Waits for this number of leases. If one cannot be acquired, the others are returned.
@@ -169,29 +171,29 @@ impl InterProcessSemaphore {
     /// # Errors
     /// The client's errors.
     pub async fn participant_nodes(&self) -> Result<Vec<String>> {
-        line::participant_nodes(&self.client, &self.leases, WORD).await
+        queue_place::participant_nodes(&self.client, &self.leases, WORD).await
     }
 
     async fn wait(&self, session: Session) -> Result<QueuePlace> {
         let mut size = self.size.clone();
         loop {
-            let lock = wait_in_line(&session, &self.locks, &[], None).await?;
+            let lock = wait_for_place(&session, &self.locks, &[], None).await?;
             let waited = self.wait_as_next(&session, &mut size).await?;
             match lock.leave().await {
                 // The lease is acquired. If the release of the mutex fails, it goes on in the background.
                 Err(crate::Error::Client(error)) if error.is_connection_trouble() => {}
                 left => left?,
             }
-            if let Wait::Leased(place) = waited {
+            if let LeaseWait::Leased(place) = waited {
                 return Ok(place);
             }
         }
     }
 
-    /// Only the holder of the mutex waits here, so a returned lease wakes one contender.
-    async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<Wait> {
-        let line = PlaceSpec { path: &self.leases, word: WORD, data: &self.data };
-        let place = QueuePlace::take(session, line).await?;
+    /// Waits for a lease. Only the holder of the mutex waits here, so a returned lease wakes one contender.
+    async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<LeaseWait> {
+        let spec = PlaceSpec { path: &self.leases, word: WORD, data: &self.data };
+        let place = QueuePlace::take(session, spec).await?;
         loop {
             let watched = session.get_children(&self.leases).watch().await;
             let (names, changed) = match watched {
@@ -203,9 +205,9 @@ impl InterProcessSemaphore {
             }
             if names.len() <= size.now() {
                 place.fence().begin().await?;
-                return Ok(Wait::Leased(place));
+                return Ok(LeaseWait::Leased(place));
             }
-            // After either of them the leases are read again.
+            // After each of these the leases are read again.
             tokio::select! {
                 biased;
                 changed = changed => drop(changed?),
@@ -213,7 +215,7 @@ impl InterProcessSemaphore {
             }
         }
         place.forget();
-        Ok(Wait::Gone)
+        Ok(LeaseWait::Gone)
     }
 }
 

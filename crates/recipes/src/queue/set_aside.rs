@@ -1,6 +1,6 @@
 //! Items that are left alone for a while.
 
-use crate::until_answered::refused_for;
+use crate::until_answered::wait_after_refusals;
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -29,7 +29,7 @@ impl SetAside {
         let now = Instant::now();
         let refused = self.0.entry(name).or_insert(Refused { times: 0, until: now });
         refused.times = refused.times.saturating_add(1);
-        refused.until = now + refused_for(refused.times);
+        refused.until = now + wait_after_refusals(refused.times);
     }
 
     /// Forgets all that are not in the queue any more.

@@ -1,4 +1,5 @@
-//! The model beside a server that a seed drives, with answers in any order and lost connections; and a table.
+//! The model against a simulated server: random changes from a seed, answers in any order, and lost connections. Then a
+//! table of scripts.
 
 use super::*;
 use ostler_client::Zxid;
@@ -17,10 +18,10 @@ struct Znode {
 #[derive(Debug, Clone)]
 enum Message {
     Event(EventKind, String),
-    Answer(Ask, Answer),
+    Answer(NodeRead, ReadAnswer),
 }
 
-/// Znodes, the watches of one client, and what is on its way to it.
+/// A server's znodes, the watches of one client, and the messages between both.
 struct World {
     random: SplitMix64,
     watching: Watching,
@@ -28,15 +29,16 @@ struct World {
     /// The newest transaction when the cache was started.
     started: Zxid,
     znodes: BTreeMap<String, Znode>,
-    watches: HashSet<(What, String)>,
+    watches: HashSet<(ReadKind, String)>,
     connected: bool,
-    /// Asked and not yet at the server.
-    requests: VecDeque<Ask>,
+    /// Reads that have not reached the server.
+    requests: VecDeque<NodeRead>,
+    /// Messages from the server that have not reached the client.
     wire: VecDeque<Message>,
-    /// Answers that have come and that nobody has looked at.
-    arrived: Vec<(Ask, Answer)>,
+    /// Answers that have come and that the model has not got.
+    arrived: Vec<(NodeRead, ReadAnswer)>,
     model: Model,
-    told: Vec<CacheEvent>,
+    events: Vec<CacheEvent>,
 }
 
 const ROOT: &str = "/r";
@@ -57,14 +59,14 @@ impl World {
             wire: VecDeque::new(),
             arrived: Vec::new(),
             model: Model::new(ROOT, scope, watching),
-            told: Vec::new(),
+            events: Vec::new(),
         };
         for _ in 0..world.below(30) {
             world.write();
         }
         world.started = Zxid(world.zxid);
         world.wire.clear();
-        world.with_model(|model, effects| model.gap(effects));
+        world.with_model(|model, effects| model.begin_sweep(effects));
         world
     }
 
@@ -75,8 +77,8 @@ impl World {
     fn with_model(&mut self, act: impl FnOnce(&mut Model, &mut Effects)) {
         let mut effects = Effects::default();
         act(&mut self.model, &mut effects);
-        self.requests.extend(effects.asks);
-        self.told.extend(effects.told);
+        self.requests.extend(effects.reads);
+        self.events.extend(effects.events);
     }
 
     fn write(&mut self) {
@@ -90,9 +92,9 @@ impl World {
             0 if there => {
                 let znode = self.znodes.get_mut(path).unwrap();
                 znode.data += 1;
-                // Versions are of no use: they overflow, and begin anew.
+                // The version stays: the model must not rely on it, because versions overflow and start again.
                 znode.stat.mzxid = zxid;
-                self.tell(EventKind::NodeDataChanged, path);
+                self.fire(EventKind::NodeDataChanged, path);
             }
             1 if there => {
                 let whole: Vec<String> = below(&self.cached(), path).map(|(path, _)| path.clone()).collect();
@@ -104,7 +106,7 @@ impl World {
                 let stat = Stat { czxid: zxid, mzxid: zxid, pzxid: zxid, ..Stat::default() };
                 self.znodes.insert(path.to_owned(), Znode { data: 0, stat });
                 self.touch(&parent, 1);
-                self.tell(EventKind::NodeCreated, path);
+                self.fire(EventKind::NodeCreated, path);
             }
             _ => {}
         }
@@ -113,7 +115,7 @@ impl World {
     fn delete(&mut self, path: &str) {
         self.zxid += 1;
         self.znodes.remove(path);
-        self.tell(EventKind::NodeDeleted, path);
+        self.fire(EventKind::NodeDeleted, path);
         self.touch(paths::parent(path).unwrap(), -1);
     }
 
@@ -123,11 +125,11 @@ impl World {
             parent.stat.pzxid = zxid;
             parent.stat.num_children += by;
         }
-        self.tell(EventKind::NodeChildrenChanged, parent);
+        self.fire(EventKind::NodeChildrenChanged, parent);
     }
 
-    /// The watches that an event fires, as a server does it.
-    fn tell(&mut self, kind: EventKind, path: &str) {
+    /// Fires the watches of a change, as a server does.
+    fn fire(&mut self, kind: EventKind, path: &str) {
         if self.watching == Watching::Persistent {
             let wanted = match self.model.scope {
                 Scope::Node => path == ROOT,
@@ -138,67 +140,66 @@ impl World {
             }
             return;
         }
-        let fired: &[What] = match kind {
-            EventKind::NodeChildrenChanged => &[What::Children],
-            EventKind::NodeDeleted => &[What::Data, What::Children],
-            _ => &[What::Data],
+        let fired: &[ReadKind] = match kind {
+            EventKind::NodeChildrenChanged => &[ReadKind::Children],
+            EventKind::NodeDeleted => &[ReadKind::Data, ReadKind::Children],
+            _ => &[ReadKind::Data],
         };
-        for what in fired {
-            // The watch stays marked as fired; after a reconnect the server finds that it must fire.
-            if self.watches.remove(&(*what, path.to_owned())) {
-                // Shells tell deletions by the watch of the data only.
-                if *what == What::Data || kind == EventKind::NodeChildrenChanged {
+        for read in fired {
+            if self.watches.remove(&(*read, path.to_owned())) {
+                // `one_shot.rs` passes deletions on by the watch of the data only.
+                if *read == ReadKind::Data || kind == EventKind::NodeChildrenChanged {
                     self.wire.push_back(Message::Event(kind, path.to_owned()));
                 }
             }
         }
     }
 
-    /// The next request reaches the server.
+    /// The next read reaches the server.
     fn serve(&mut self) {
-        let Some(ask) = self.requests.pop_front() else { return };
-        let answer = match self.znodes.get(&ask.path) {
-            None => Answer::NoNode,
-            Some(znode) => match ask.what {
-                What::Data => Answer::Data(Bytes::from(znode.data.to_string()), znode.stat),
-                What::Children => {
+        let Some(read) = self.requests.pop_front() else { return };
+        let answer = match self.znodes.get(&read.path) {
+            None => ReadAnswer::NoNode,
+            Some(znode) => match read.kind {
+                ReadKind::Data => ReadAnswer::Data(Bytes::from(znode.data.to_string()), znode.stat),
+                ReadKind::Children => {
                     let names =
-                        children(&self.cached(), &ask.path).map(|node| node.name().to_owned()).collect();
-                    Answer::Children(names, znode.stat)
+                        children(&self.cached(), &read.path).map(|node| node.name().to_owned()).collect();
+                    ReadAnswer::Children(names, znode.stat)
                 }
             },
         };
         if self.watching == Watching::OneShot {
-            // At the root the shell watches for its creation.
-            let watched = answer != Answer::NoNode || (ask.path == ROOT && ask.what == What::Data);
+            // `one_shot.rs` watches for the creation of the root.
+            let watched = answer != ReadAnswer::NoNode || (read.path == ROOT && read.kind == ReadKind::Data);
             if watched {
-                self.watches.insert((ask.what, ask.path.clone()));
+                self.watches.insert((read.kind, read.path.clone()));
             }
         }
-        self.wire.push_back(Message::Answer(ask, answer));
+        self.wire.push_back(Message::Answer(read, answer));
     }
 
     fn receive(&mut self) {
         match self.wire.pop_front() {
             Some(Message::Event(kind, path)) => {
-                self.with_model(|model, effects| model.changed(kind, &path, effects));
+                self.with_model(|model, effects| model.watch_fired(kind, &path, effects));
             }
-            Some(Message::Answer(ask, answer)) => self.arrived.push((ask, answer)),
+            Some(Message::Answer(read, answer)) => self.arrived.push((read, answer)),
             None => {}
         }
     }
 
-    /// Gives the model one of the answers that have come, any of them.
-    fn look(&mut self) {
+    /// Gives the model a random one of the answers that have come.
+    fn deliver_answer(&mut self) {
         if self.arrived.is_empty() {
             return;
         }
         let at = self.below(self.arrived.len() as u64) as usize;
-        let (ask, answer) = self.arrived.swap_remove(at);
-        self.with_model(|model, effects| _ = model.answered(&ask, answer, effects));
+        let (read, answer) = self.arrived.swap_remove(at);
+        self.with_model(|model, effects| _ = model.read_answered(&read, answer, effects));
     }
 
-    /// What is on the wire is lost; requests without an answer are sent again, after the gap is told.
+    /// Loses the messages on the wire. Reads without an answer are sent again, after the event of the gap.
     fn reconnect(&mut self) {
         self.connected = false;
         let lost: Vec<Message> = self.wire.drain(..).collect();
@@ -208,8 +209,8 @@ impl World {
         self.connected = true;
         for message in lost {
             match message {
-                Message::Answer(ask, _) => self.requests.push_back(ask),
-                // The server compares transactions, and fires again what must fire.
+                Message::Answer(read, _) => self.requests.push_back(read),
+                // The server compares zxids, and fires the watches again that must fire.
                 Message::Event(kind, path) if self.watching == Watching::OneShot => {
                     self.wire.push_back(Message::Event(kind, path));
                 }
@@ -226,17 +227,17 @@ impl World {
             0..=1 => self.write(),
             2..=4 => self.serve(),
             5..=8 => self.receive(),
-            9..=10 => self.look(),
+            9..=10 => self.deliver_answer(),
             _ if self.below(8) == 0 => self.reconnect(),
             _ => {}
         }
     }
 
-    fn settle(&mut self) {
+    fn deliver_all(&mut self) {
         while !(self.requests.is_empty() && self.wire.is_empty() && self.arrived.is_empty()) {
             self.serve();
             self.receive();
-            self.look();
+            self.deliver_answer();
         }
     }
 
@@ -253,14 +254,14 @@ impl World {
         let held = |nodes: &BTreeMap<String, Arc<CachedNode>>| -> Vec<(String, Bytes, Zxid)> {
             nodes
                 .values()
-                .filter(|node| self.model.holds(&node.path))
+                .filter(|node| self.model.covers(&node.path))
                 .map(|node| (node.path.clone(), node.data.clone(), node.stat.czxid))
                 .collect()
         };
         assert_eq!(held(&self.model.nodes), held(&self.cached()), "seed {seed}: the cache is the tree");
         let mut replayed = BTreeMap::new();
         let mut initialized = 0;
-        for event in &self.told {
+        for event in &self.events {
             match event {
                 CacheEvent::Created(node) => {
                     let before = replayed.insert(node.path.clone(), node.clone());
@@ -278,20 +279,20 @@ impl World {
                 CacheEvent::Initialized => {
                     initialized += 1;
                     let stayed = self.cached().into_values().filter(|node| node.stat.czxid <= self.started);
-                    for node in stayed.filter(|node| self.model.holds(&node.path)) {
+                    for node in stayed.filter(|node| self.model.covers(&node.path)) {
                         assert!(replayed.contains_key(&node.path), "seed {seed}: {} too late", node.path);
                     }
                 }
                 other => panic!("seed {seed}: {other:?}"),
             }
         }
-        assert_eq!(held(&replayed), held(&self.cached()), "seed {seed}: the events tell the same");
+        assert_eq!(held(&replayed), held(&self.cached()), "seed {seed}: the events add up to the tree");
         assert_eq!(initialized, 1, "seed {seed}: initialized once");
     }
 }
 
 #[test]
-fn whatever_happens_the_cache_and_its_events_end_up_as_the_tree_is() {
+fn cache_and_events_equal_the_tree_after_random_changes_and_reconnects() {
     for watching in [Watching::Persistent, Watching::OneShot] {
         for scope in [Scope::Tree, Scope::Children, Scope::Node] {
             for seed in 0..6000 {
@@ -299,34 +300,35 @@ fn whatever_happens_the_cache_and_its_events_end_up_as_the_tree_is() {
                 for _ in 0..world.below(300) {
                     world.step();
                 }
-                world.settle();
+                world.deliver_all();
                 world.check(seed);
-                assert!(world.model.under_way.is_empty());
+                assert!(world.model.pending.is_empty());
             }
         }
     }
 }
 
-/// What a script does to a model, as text: `+path` created, `=path` data changed, `-path` deleted, `gap`,
-/// `path@czxid.mzxid` data read, `path[names]@czxid.pzxid` listed, `path!` not there.
+/// Plays a script on a model, and compares the model's reads and events, as text. Events in the script: `+path` created,
+/// `=path` data changed, `-path` deleted, `gap`. Answers in the script: `path@czxid.mzxid` data,
+/// `path[names]@czxid.pzxid` children, `path!` no such znode.
 fn check(script: &str, expected: &str) {
     let mut model = Model::new("/r", Scope::Tree, Watching::Persistent);
     let mut effects = Effects::default();
     for word in script.split_whitespace() {
         play(&mut model, word, &mut effects);
     }
-    let asks = effects.asks.iter().map(|ask| match ask.what {
-        What::Data => format!("?{}", ask.path),
-        What::Children => format!("?{}[]", ask.path),
+    let reads = effects.reads.iter().map(|read| match read.kind {
+        ReadKind::Data => format!("?{}", read.path),
+        ReadKind::Children => format!("?{}[]", read.path),
     });
-    let told = effects.told.iter().map(|event| match event {
+    let events = effects.events.iter().map(|event| match event {
         CacheEvent::Created(node) => format!("+{}", node.path),
         CacheEvent::Changed { new, .. } => format!("={}", new.path),
         CacheEvent::Deleted(node) => format!("-{}", node.path),
         CacheEvent::Initialized => "initialized".to_owned(),
         other => format!("{other:?}"),
     });
-    let seen = asks.chain(told).collect::<Vec<_>>().join(" ");
+    let seen = reads.chain(events).collect::<Vec<_>>().join(" ");
     assert_eq!(seen, expected, "{script}");
 }
 
@@ -335,114 +337,116 @@ fn play(model: &mut Model, word: &str, effects: &mut Effects) {
         let (first, second) = text.split_once('.').unwrap();
         (Zxid(first.parse().unwrap()), Zxid(second.parse().unwrap()))
     };
-    let data = |path: &str| Ask { what: What::Data, path: path.into() };
+    let data = |path: &str| NodeRead { kind: ReadKind::Data, path: path.into() };
     if word == "gap" {
-        model.gap(effects);
+        model.begin_sweep(effects);
     } else if let Some(path) = word.strip_prefix('+') {
-        model.changed(EventKind::NodeCreated, path, effects);
+        model.watch_fired(EventKind::NodeCreated, path, effects);
     } else if let Some(path) = word.strip_prefix('=') {
-        model.changed(EventKind::NodeDataChanged, path, effects);
+        model.watch_fired(EventKind::NodeDataChanged, path, effects);
     } else if let Some(path) = word.strip_prefix('-') {
-        model.changed(EventKind::NodeDeleted, path, effects);
+        model.watch_fired(EventKind::NodeDeleted, path, effects);
     } else if let Some(path) = word.strip_suffix('!') {
-        model.answered(&data(path), Answer::NoNode, effects);
+        model.read_answered(&data(path), ReadAnswer::NoNode, effects);
     } else if let Some((path, rest)) = word.split_once('[') {
         let (names, at) = rest.split_once("]@").unwrap();
         let (czxid, pzxid) = zxids(at);
         let names = names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        let ask = Ask { what: What::Children, path: path.into() };
+        let read = NodeRead { kind: ReadKind::Children, path: path.into() };
         let mzxid = model.nodes.get(path).map_or(czxid, |node| node.stat.mzxid);
-        model.answered(
-            &ask,
-            Answer::Children(names, Stat { czxid, mzxid, pzxid, ..Stat::default() }),
+        model.read_answered(
+            &read,
+            ReadAnswer::Children(names, Stat { czxid, mzxid, pzxid, ..Stat::default() }),
             effects,
         );
     } else {
         let (path, at) = word.split_once('@').unwrap();
         let (czxid, mzxid) = zxids(at);
         let stat = Stat { czxid, mzxid, num_children: 1, ..Stat::default() };
-        model.answered(&data(path), Answer::Data(Bytes::new(), stat), effects);
+        model.read_answered(&data(path), ReadAnswer::Data(Bytes::new(), stat), effects);
     }
 }
 
 #[test]
-fn steps() {
-    // Nothing there, and that is all there is to know.
+fn scripts_of_events_and_answers_give_the_expected_reads_and_events() {
+    // The root does not exist.
     check("gap /r!", "?/r initialized");
     check("gap /r@1.1 /r[]@1.1", "?/r ?/r[] +/r initialized");
     check("gap /r@1.1 /r[a]@1.2 /r/a!", "?/r ?/r[] ?/r/a +/r initialized");
-    // A change while a read is under way: the answer may be older than that, and is asked for again.
+    // A change while a read is under way: the answer may be older than the change, so the znode is read again.
     check("gap =/r /r@1.1 /r@1.2 /r[]@1.1", "?/r ?/r[] ?/r +/r =/r initialized");
     check("gap =/r /r@1.1 /r@1.1 /r[]@1.1", "?/r ?/r[] ?/r +/r initialized");
-    // What comes meanwhile was not there at the start, so the start does not wait for it.
+    // `Initialized` does not wait for a znode that is created after the start.
     check("gap /r@1.1 +/r/b /r[]@1.1 =/r/b /r/b@5.5", "?/r ?/r[] ?/r/b ?/r/b[] ?/r/b +/r initialized +/r/b");
-    // Its parent's answer is from before it was there: the list tells.
+    // The parent's answer is older than the child: the list of children has the child.
     check(
         "gap /r! +/r +/r/a /r/a@3.3 /r@2.2 /r[a]@2.3 /r/a@3.3",
         "?/r ?/r ?/r/a ?/r[] ?/r ?/r/a ?/r/a[] initialized +/r +/r/a",
     );
-    // Deleted while its data is on its way: no phantom.
+    // Deleted while its data is on the way: not reported as created.
     check("gap /r@1.1 /r[a]@1.2 -/r/a /r/a@2.2 /r/a!", "?/r ?/r[] ?/r/a ?/r/a +/r initialized");
-    // A list that is older than a child says nothing of it; one that is as new does.
+    // A list without a child removes the child only if the list is not older than the child.
     let start = "gap /r@1.1 /r[]@1.1 +/r/a /r/a@5.5 /r/a[]@5.5";
     let began = "?/r ?/r[] ?/r/a ?/r/a[]";
     check(&format!("{start} gap /r[]@1.4"), &format!("{began} ?/r[] +/r initialized +/r/a"));
     check(&format!("{start} gap /r[]@1.5"), &format!("{began} ?/r[] +/r initialized +/r/a -/r/a"));
-    // Deleted and created again unnoticed: the Stat's version is the same, the czxid is not.
+    // Deleted and created again without an event: the version is the same, the czxid differs.
     check(
         &format!("{start} gap /r[a]@1.9 /r/a[]@8.8 /r/a@8.8"),
         &format!("{began} ?/r[] ?/r/a[] ?/r/a ?/r/a[] +/r initialized +/r/a -/r/a +/r/a"),
     );
-    // What is outside is ignored.
+    // Events about znodes outside of the root are ignored.
     check("gap /r! +/rx +/r0 =/ -/other", "?/r initialized");
 }
 
-/// Each answer is older than an event that has come before it, and newer than what is held.
+/// Each answer is older than an event that has come before it, and newer than the cache's content.
 #[test]
-fn what_changes_at_every_round_trip_is_held_all_the_same() {
+fn znode_that_changes_in_every_round_trip_is_held() {
     let mut model = Model::new("/r", Scope::Node, Watching::Persistent);
     let mut effects = Effects::default();
-    model.gap(&mut effects);
+    model.begin_sweep(&mut effects);
     for zxid in 1..=100 {
-        model.changed(EventKind::NodeDataChanged, "/r", &mut effects);
-        let ask = effects.asks.pop_front().unwrap();
+        model.watch_fired(EventKind::NodeDataChanged, "/r", &mut effects);
+        let read = effects.reads.pop_front().unwrap();
         let stat = Stat { czxid: Zxid(1), mzxid: Zxid(zxid), ..Stat::default() };
-        let answer = Answer::Data(Bytes::from(zxid.to_string()), stat);
-        assert!(!model.answered(&ask, answer, &mut effects), "it is asked for again");
+        let answer = ReadAnswer::Data(Bytes::from(zxid.to_string()), stat);
+        assert!(!model.read_answered(&read, answer, &mut effects), "it is read again");
         assert_eq!(model.nodes["/r"].data, zxid.to_string());
         assert!(model.initialized);
     }
-    let mut told = effects.told.into_iter();
-    assert!(matches!(told.next(), Some(CacheEvent::Created(_))));
-    assert_eq!(told.next(), Some(CacheEvent::Initialized));
-    assert_eq!(told.filter(|event| matches!(event, CacheEvent::Changed { .. })).count(), 99);
+    let mut events = effects.events.into_iter();
+    assert!(matches!(events.next(), Some(CacheEvent::Created(_))));
+    assert_eq!(events.next(), Some(CacheEvent::Initialized));
+    assert_eq!(events.filter(|event| matches!(event, CacheEvent::Changed { .. })).count(), 99);
 }
 
-/// CURATOR-690: what counts the reads under way must not end at 65,535.
+/// CURATOR-690: the counter of reads under way must not be limited to 65,535.
 #[test]
-fn curator_690_more_than_64k_children() {
+fn curator_690_more_than_64k_children_are_read() {
     let mut model = Model::new("/r", Scope::Tree, Watching::OneShot);
     let mut effects = Effects::default();
-    model.gap(&mut effects);
+    model.begin_sweep(&mut effects);
     let stat = |zxid| Stat { czxid: Zxid(zxid), mzxid: Zxid(zxid), pzxid: Zxid(70_000), ..Stat::default() };
     let mut asked = 0;
-    while let Some(ask) = effects.asks.pop_front() {
+    while let Some(read) = effects.reads.pop_front() {
         asked += 1;
-        let answer = match (ask.what, ask.path.as_str()) {
-            (What::Children, "/r") => Answer::Children((0..70_000).map(|n| n.to_string()).collect(), stat(1)),
-            (What::Children, _) => Answer::Children(Vec::new(), stat(asked)),
-            (What::Data, path) => {
-                Answer::Data(Bytes::new(), if path == "/r" { stat(1) } else { stat(asked) })
+        let answer = match (read.kind, read.path.as_str()) {
+            (ReadKind::Children, "/r") => {
+                ReadAnswer::Children((0..70_000).map(|n| n.to_string()).collect(), stat(1))
+            }
+            (ReadKind::Children, _) => ReadAnswer::Children(Vec::new(), stat(asked)),
+            (ReadKind::Data, path) => {
+                ReadAnswer::Data(Bytes::new(), if path == "/r" { stat(1) } else { stat(asked) })
             }
         };
         assert!(!model.initialized);
         let answer = match answer {
-            Answer::Children(names, _) if ask.path != "/r" => {
-                Answer::Children(names, model.nodes[&ask.path].stat)
+            ReadAnswer::Children(names, _) if read.path != "/r" => {
+                ReadAnswer::Children(names, model.nodes[&read.path].stat)
             }
             answer => answer,
         };
-        model.answered(&ask, answer, &mut effects);
+        model.read_answered(&read, answer, &mut effects);
     }
     assert!(model.initialized);
     assert_eq!((model.nodes.len(), asked), (70_001, 140_002));

@@ -4,14 +4,13 @@ use crate::{
     background::TaskGuard,
     error::Result,
     fencing::{Fence, Token},
-    line_order::{Arrivals, Position, Queue, arrival_in, number_of, undecided},
-    until_answered::pause,
+    queue_order::{Arrivals, Position, Queue, arrival_in, number_of, unordered_by_number},
 };
-use ostler_client::{Client, ConnectionState, CreateMode, Created, Operation, Session, paths};
+use ostler_client::{Client, CreateMode, Created, Operation, Session, paths};
 use ostler_planted::{self as planted, Bug};
 use tokio::sync::oneshot;
 
-/// A place to take: the queue, and what the contender's znode looks like.
+/// A place to take: the queue, and the word and data of the contender's znode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PlaceSpec<'a> {
     /// The queue's znode. It is created as a container if it is missing.
@@ -36,7 +35,7 @@ pub(crate) struct QueuePlace {
     running: Option<TaskGuard>,
 }
 
-/// How the wait for the turn has ended.
+/// The end of a wait for the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// No contender that counts is before this one.
@@ -47,20 +46,20 @@ pub(crate) enum Turn {
 
 impl QueuePlace {
     /// Creates the znode, at the end of the queue. If the future is dropped at any moment, no znode is left behind.
-    pub(crate) async fn take(session: &Session, line: PlaceSpec<'_>) -> Result<QueuePlace> {
-        QueuePlace::made(session, go(session, line)).await
+    pub(crate) async fn take(session: &Session, spec: PlaceSpec<'_>) -> Result<QueuePlace> {
+        QueuePlace::created(session, send_create(session, spec)).await
     }
 
-    /// [`take`](QueuePlace::take) for a caller that then waits for its [`turn`](QueuePlace::turn): the request that
-    /// reads the queue is sent right behind the create, without waiting for its reply.
-    pub(crate) async fn take_for_turn(session: &Session, line: PlaceSpec<'_>) -> Result<QueuePlace> {
+    /// [`take`](QueuePlace::take) for a caller that then calls [`wait_for_turn`](QueuePlace::wait_for_turn): the request
+    /// that reads the queue is sent right behind the create, without waiting for its reply.
+    pub(crate) async fn take_for_turn(session: &Session, spec: PlaceSpec<'_>) -> Result<QueuePlace> {
         #[cfg(feature = "planted-bugs")]
-        if let Some((id, look)) = crate::planted::kept_id() {
-            return find_or_go(session, line, id, look).await;
+        if let Some(place) = crate::planted::place_of_planted_bug(session, spec).await {
+            return place;
         }
-        let create = go(session, line);
-        let names = session.get_children(line.path).send();
-        let mut place = QueuePlace::made(session, create).await?;
+        let create = send_create(session, spec);
+        let names = session.get_children(spec.path).send();
+        let mut place = QueuePlace::created(session, create).await?;
         // Errors do not matter here: without this contender's name in the list the queue is read again.
         place.on_arrival = names.await.unwrap_or_default();
         Ok(place)
@@ -70,15 +69,15 @@ impl QueuePlace {
     /// as running as long as the znode exists or may still be created.
     pub(crate) async fn take_while(
         session: &Session,
-        line: PlaceSpec<'_>,
+        spec: PlaceSpec<'_>,
         running: &TaskGuard,
     ) -> Result<QueuePlace> {
         let (to, taken) = oneshot::channel();
         let (runtime, session, running) = (session.runtime(), session.clone(), running.clone());
-        let (path, word, data) = (line.path.to_owned(), line.word.to_owned(), line.data.to_owned());
+        let (path, word, data) = (spec.path.to_owned(), spec.word.to_owned(), spec.data.to_owned());
         runtime.spawn(async move {
-            let line = PlaceSpec { path: &path, word: &word, data: &data };
-            let taken = QueuePlace::take_for_turn(&session, line).await;
+            let spec = PlaceSpec { path: &path, word: &word, data: &data };
+            let taken = QueuePlace::take_for_turn(&session, spec).await;
             let taken = taken.map(|mut place| {
                 place.running = Some(running);
                 place
@@ -89,9 +88,10 @@ impl QueuePlace {
         taken.await.map_err(|_| ostler_client::Error::Closed)?
     }
 
-    async fn made(session: &Session, create: Operation<Created>) -> Result<QueuePlace> {
-        let made = create.await?;
-        Ok(QueuePlace::at(session, &made.path, Token(made.stat.czxid)))
+    /// The place of the znode that `create` creates.
+    async fn created(session: &Session, create: Operation<Created>) -> Result<QueuePlace> {
+        let created = create.await?;
+        Ok(QueuePlace::at(session, &created.path, Token(created.stat.czxid)))
     }
 
     /// Creates a znode whose name the caller gives. It is held at once, with the token of an earlier znode.
@@ -102,12 +102,13 @@ impl QueuePlace {
         token: Token,
     ) -> Result<QueuePlace> {
         let create = session.create(path, data).mode(CreateMode::Ephemeral).protected();
-        let made = create.creating_container_parents().await?;
-        let place = QueuePlace::at(session, &made.path, token);
+        let created = create.creating_container_parents().await?;
+        let place = QueuePlace::at(session, &created.path, token);
         place.fence.begin().await?;
         Ok(place)
     }
 
+    /// The place whose znode is at `path`.
     pub(crate) fn at(session: &Session, path: &str, token: Token) -> QueuePlace {
         let fence = Fence::new(session.clone(), path, token);
         QueuePlace { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false, running: None }
@@ -138,13 +139,13 @@ impl QueuePlace {
     ///
     /// The queue is read in the session that owns this contender's znode. So a name in it that equals this contender's
     /// is its znode, and not one that an earlier session has left behind (CURATOR-604, CURATOR-696).
-    pub(crate) async fn turn(
+    pub(crate) async fn wait_for_turn(
         &mut self,
         words: &[&str],
         position: impl for<'n> Fn(&'n Queue, &str) -> Position<'n>,
     ) -> Result<Turn> {
         loop {
-            let names = self.look().await?;
+            let names = self.read_names().await?;
             let queue = self.with_arrivals(names, words).await?;
             let before = match position(&queue, self.name()) {
                 Position::First => {
@@ -159,8 +160,7 @@ impl QueuePlace {
             match self.session().get_data(&before).watch().await {
                 Err(error) if error.is_no_node() => {
                     if planted::is(Bug::MissingPredecessorMakesZnode) {
-                        self.session().delete(self.path()).in_background();
-                        return Ok(Turn::Gone);
+                        return Ok(self.gone_of_planted_bug());
                     }
                 }
                 watched => {
@@ -174,8 +174,14 @@ impl QueuePlace {
         }
     }
 
+    /// Deletes this contender's znode, so that the contender creates another one.
+    fn gone_of_planted_bug(&self) -> Turn {
+        self.session().delete(self.path()).in_background();
+        Turn::Gone
+    }
+
     /// The names in the queue. The first time, the list that was read right after the create, if it has this contender.
-    async fn look(&mut self) -> Result<Vec<String>> {
+    async fn read_names(&mut self) -> Result<Vec<String>> {
         let on_arrival = std::mem::take(&mut self.on_arrival);
         // A list with this contender's name was read after the create.
         if on_arrival.iter().any(|name| name == self.name()) {
@@ -236,44 +242,14 @@ impl Drop for QueuePlace {
 }
 
 /// Sends the create of a znode at the end of the queue.
-fn go(session: &Session, line: PlaceSpec<'_>) -> Operation<Created> {
-    let path = paths::join(line.path, line.word);
-    let create = session.create(&path, line.data).ephemeral_sequential().protected();
+fn send_create(session: &Session, spec: PlaceSpec<'_>) -> Operation<Created> {
+    let path = paths::join(spec.path, spec.word);
+    let create = session.create(&path, spec.data).ephemeral_sequential().protected();
     create.creating_container_parents().send()
 }
 
-/// Takes a znode that an earlier create with this id has made, in any session; creates one if there is none.
-#[cfg(feature = "planted-bugs")]
-async fn find_or_go(
-    session: &Session,
-    line: PlaceSpec<'_>,
-    id: ostler_client::ProtectionId,
-    mut look: bool,
-) -> Result<QueuePlace> {
-    let path = paths::join(line.path, &format!("_c_{id}-{}", line.word));
-    loop {
-        let names = match look {
-            true => session.get_children(line.path).await.unwrap_or_default(),
-            false => Vec::new(),
-        };
-        look = true;
-        for name in names.iter().filter(|name| id.is_in(name)) {
-            let path = paths::join(line.path, name);
-            if let Ok(Some(stat)) = session.exists(&path).await {
-                return Ok(QueuePlace::at(session, &path, Token(stat.czxid)));
-            }
-        }
-        match session.create(&path, line.data).ephemeral_sequential().creating_container_parents().await {
-            Err(error) if error.is_connection_trouble() => drop(session.wait_connected().await?),
-            made => {
-                let made = made?;
-                return Ok(QueuePlace::at(session, &made.path, Token(made.stat.czxid)));
-            }
-        }
-    }
-}
-
-/// Adds the zxids of the undecided contenders. Names whose znodes are gone meanwhile are left out.
+/// The queue of these names, with the zxids of the contenders that the numbers do not order. Names whose znodes are gone
+/// meanwhile are left out.
 async fn with_arrivals(
     client: &Client,
     path: &str,
@@ -281,18 +257,18 @@ async fn with_arrivals(
     names: Vec<String>,
     mut known: Arrivals,
 ) -> Result<Queue> {
-    let undecided = undecided(&names, |name| number_of(name, words));
-    if undecided.is_empty() {
+    let unordered = unordered_by_number(&names, |name| number_of(name, words));
+    if unordered.is_empty() {
         return Ok(Queue::of(names));
     }
     let (mut arrivals, mut gone) = (Arrivals::new(), Vec::new());
-    for name in undecided {
-        let came = match arrival_in(name, words).or_else(|| known.remove(name)) {
+    for name in unordered {
+        let arrival = match arrival_in(name, words).or_else(|| known.remove(name)) {
             None => client.exists(&paths::join(path, name)).await?.map(|stat| stat.czxid),
-            came => came,
+            arrival => arrival,
         };
-        match came {
-            Some(came) => drop(arrivals.insert(name.to_owned(), came)),
+        match arrival {
+            Some(zxid) => drop(arrivals.insert(name.to_owned(), zxid)),
             None => gone.push(name.to_owned()),
         }
     }
@@ -310,54 +286,4 @@ pub(crate) async fn participant_nodes(client: &Client, path: &str, word: &str) -
     let queue = with_arrivals(client, path, &[word], names, Arrivals::new()).await?;
     let names = queue.in_order(|name| number_of(name, &[word]));
     Ok(names.iter().map(|name| paths::join(path, name)).collect())
-}
-
-/// Whether writes reach a majority of the servers now. In read-only mode only reads are answered.
-pub(crate) fn is_writable(state: ConnectionState) -> bool {
-    matches!(state, ConnectionState::Connected | ConnectionState::Reconnected)
-}
-
-/// Waits until writes reach a majority of the servers.
-pub(crate) async fn wait_writable(client: &Client) -> Result<()> {
-    let mut states = client.states();
-    while let Some(state) = states.next().await {
-        if is_writable(state.state) {
-            return Ok(());
-        }
-    }
-    // The stream ends for a slow reader, and with the client. If the client is closed, this returns the error.
-    Ok(client.wait_connected().await.map(drop)?)
-}
-
-/// How often servers may say that a session has expired which the client takes for alive. A server knows of an expiry
-/// before the client does, so this happens once. A follower also says so each time it gets a multi with an ephemeral
-/// znode in a local session; then it is an error.
-const CALLED_OVER_MAX: u32 = 5;
-
-/// Does `attempt` in the present session, and again in the next one if the session ends before the attempt is done.
-pub(crate) async fn in_a_session<T, F>(client: &Client, mut attempt: impl FnMut(Session) -> F) -> Result<T>
-where
-    F: Future<Output = Result<T>> + Send,
-{
-    let mut called_over = 0;
-    loop {
-        let session = client.session().await?;
-        match attempt(session.clone()).await {
-            Err(crate::Error::Client(error))
-                if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) =>
-            {
-                if session.is_alive() {
-                    called_over += 1;
-                    if called_over > CALLED_OVER_MAX {
-                        return Err(error.into());
-                    }
-                    pause(called_over).await;
-                } else {
-                    called_over = 0;
-                }
-                tracing::debug!(%error, "contending again in another session");
-            }
-            done => return done,
-        }
-    }
 }

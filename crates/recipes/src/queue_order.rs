@@ -1,7 +1,7 @@
 //! The order of a queue of sequential znodes.
 //!
 //! A contender's name is any text, then the recipe's own word (`lock-`, `latch-`), then the number that the server has
-//! appended. Names without that word are no contenders. Curator counts them too, and waits for them for ever
+//! appended. Names without that word are no contenders. Curator counts them too, and waits for them forever
 //! (CURATOR-43).
 //!
 //! The numbers decide, as in Curator, as long as they differ and grow. A parent's counter ends at 2,147,483,647 and
@@ -39,21 +39,20 @@ pub(crate) fn number_of(name: &str, words: &[&str]) -> Option<i32> {
     words.iter().find_map(|word| number_after(name, word))
 }
 
-/// The prefix of a znode's name that takes the place of an earlier contender's znode: the zxid by which that one was
-/// created.
-pub(crate) fn arrival_prefix(came: Zxid) -> String {
-    format!("{:016x}-", came.0)
+/// The prefix of the name of a znode that takes the place of an earlier contender's znode: the czxid of the earlier znode.
+pub(crate) fn arrival_prefix(czxid: Zxid) -> String {
+    format!("{:016x}-", czxid.0)
 }
 
-/// The zxid of [`arrival_prefix`] in a name, if it has one.
+/// The czxid of [`arrival_prefix`] in a name, if it has one.
 pub(crate) fn arrival_in(name: &str, words: &[&str]) -> Option<Zxid> {
     let at = words.iter().find_map(|word| name.rfind(word))?;
     let before = name[..at].strip_suffix('-')?;
-    let came = before.rsplit('-').next().filter(|came| came.len() == 16)?;
-    u64::from_str_radix(came, 16).ok().map(Zxid)
+    let czxid = before.rsplit('-').next().filter(|czxid| czxid.len() == 16)?;
+    u64::from_str_radix(czxid, 16).ok().map(Zxid)
 }
 
-/// For names of contenders, the zxid of the transaction that created the znode. Only the [`undecided`] ones are needed.
+/// For names of contenders, the zxid of the transaction that created the znode. Only the [`unordered_by_number`] ones are needed.
 pub(crate) type Arrivals = HashMap<String, Zxid>;
 
 /// The znodes of a queue.
@@ -95,7 +94,7 @@ impl Queue {
 }
 
 /// The contenders that the numbers do not order: equal ones, or all of them if there are negative ones.
-pub(crate) fn undecided(names: &[String], number: impl Fn(&str) -> Option<i32>) -> Vec<&str> {
+pub(crate) fn unordered_by_number(names: &[String], number: impl Fn(&str) -> Option<i32>) -> Vec<&str> {
     let mut all: Vec<_> = names.iter().filter_map(|name| Some((number(name)?, &**name))).collect();
     all.sort_unstable_by_key(|(number, _)| *number);
     let counts_up = all.first().is_none_or(|(number, _)| *number >= 0);
@@ -116,13 +115,22 @@ pub(crate) fn position_by_number<'a>(
     mine: &str,
     number: impl Fn(&str) -> Option<i32>,
 ) -> Position<'a> {
-    if planted::is(Bug::OtherZnodesAreContenders)
-        && queue.names.iter().any(|name| name == mine)
-        && let Some(other) = queue.names.iter().find(|name| number(name).is_none())
-    {
+    if let Some(other) = other_znode_of_planted_bug(queue, mine, &number) {
         return Position::Behind(other);
     }
     queue.nearest_before(mine, number, |_| true)
+}
+
+/// With [`Bug::OtherZnodesAreContenders`]: a znode without a number, for which `mine` waits.
+fn other_znode_of_planted_bug<'a>(
+    queue: &'a Queue,
+    mine: &str,
+    number: impl Fn(&str) -> Option<i32>,
+) -> Option<&'a String> {
+    if !planted::is(Bug::OtherZnodesAreContenders) || !queue.names.iter().any(|name| name == mine) {
+        return None;
+    }
+    queue.names.iter().find(|name| number(name).is_none())
 }
 
 #[cfg(test)]
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_waits_for_the_one_before_it() {
+    fn contender_waits_for_the_nearest_before_it() {
         use Position::{Behind, First, Gone};
         let (one, two, nine) = ("_c_b-lock-0000000001", "_c_a-lock-0000000002", "_c_c-lock-0000000009");
         let table: &[(&[&str], &str, Position<'_>)] = &[
@@ -166,9 +174,9 @@ mod tests {
             (&[one, two, nine], nine, Behind(two)),
             (&[two, nine], one, Gone),
             (&[], one, Gone),
-            // Others' znodes are no contenders, whatever their names.
+            // Other znodes are no contenders.
             (&["0", "lease", "lock-", two], two, First),
-            // Not its name, even though it begins alike.
+            // Another name with the same beginning.
             (&["_c_b-lock-00000000010"], one, Gone),
         ];
         for (queue, mine, expected) in table {
@@ -177,9 +185,9 @@ mod tests {
         }
     }
 
-    /// However the queue shrinks, exactly one is first, and each waits for somebody who is there.
+    /// Whatever part of a queue is left, one contender is first, and each other waits for one that is there.
     #[test]
-    fn of_every_queue_exactly_one_is_first() {
+    fn exactly_one_contender_is_first_in_every_part_of_a_queue() {
         let all = names(&["lock-0000000003", "lock-0000000001", "lock-0000000007", "lock-0000000005"]);
         for subset in 1_u32..16 {
             let queue: Vec<String> = all
@@ -202,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_first_is_asked_only_where_numbers_do_not_tell() {
+    fn zxids_are_needed_only_for_equal_or_negative_numbers() {
         let table: &[(&[&str], &[&str])] = &[
             (&["lock-0000000001", "x", "lock-0000000000", "latch-0000000001"], &[]),
             (&["a-lock-2147483647", "lock-2147483646"], &[]),
@@ -215,19 +223,18 @@ mod tests {
         ];
         for (queue, expected) in table {
             let queue = names(queue);
-            let mut found = undecided(&queue, lock_number);
+            let mut found = unordered_by_number(&queue, lock_number);
             found.sort_unstable();
             assert_eq!(found, *expected, "{queue:?}");
         }
     }
 
-    /// Contenders by their numbers, and the transactions that have made them.
+    /// Contenders: the number in the name, and the czxid.
     type Contenders = [(i32, u64)];
 
     const END: i32 = i32::MAX;
-    /// As servers count: up to the end, where the counter stays. And as somebody may have counted who goes on below
-    /// zero.
-    const COUNTED: [[i32; 5]; 5] = [
+    /// Numbers that servers give in a row. The counter stays at its end; old servers went on below zero.
+    const COUNTERS: [[i32; 5]; 5] = [
         [0, 1, 2, 3, 4],
         [END - 2, END - 1, END, END, END],
         [END, END, END, END, END],
@@ -235,39 +242,39 @@ mod tests {
         [-3, -2, -1, 0, 1],
     ];
 
-    /// Not in the order in which they come: an id in front is of chance.
-    fn name_of(number: i32, came: u64) -> String {
-        format!("_c_{:x}-lock-{number:010}", came.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    /// A name whose random id does not follow the order of arrival.
+    fn name_of(number: i32, czxid: u64) -> String {
+        format!("_c_{:x}-lock-{number:010}", czxid.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// Where the one that came with `mine` stands, to somebody who knows when each of them came.
-    fn standing_in(queue: &Contenders, mine: u64) -> Option<u64> {
+    /// The czxid of the contender for which the contender with the czxid `mine` waits; `None` if it is first.
+    fn czxid_before(queue: &Contenders, mine: u64) -> Option<u64> {
         let named: Vec<(String, u64)> =
-            queue.iter().map(|(number, came)| (name_of(*number, *came), *came)).collect();
-        let came = |name: &str| named.iter().find(|(known, _)| known == name).unwrap().1;
+            queue.iter().map(|(number, czxid)| (name_of(*number, *czxid), *czxid)).collect();
+        let czxid = |name: &str| named.iter().find(|(known, _)| known == name).unwrap().1;
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
-        let own = &named.iter().find(|(_, came)| *came == mine).unwrap().0;
-        let arrivals = named.iter().cloned().map(|(name, came)| (name, Zxid(came))).collect();
+        let own = &named.iter().find(|(_, czxid)| *czxid == mine).unwrap().0;
+        let arrivals = named.iter().cloned().map(|(name, czxid)| (name, Zxid(czxid))).collect();
         match position(&Queue { names, arrivals }, own, "lock-") {
             Position::First => None,
-            Position::Behind(name) => Some(came(name)),
+            Position::Behind(name) => Some(czxid(name)),
             Position::Gone => panic!("{own} is in the queue"),
         }
     }
 
-    /// The queue from its first one on, if everybody but that one has another one before it.
-    fn line_of(queue: &Contenders) -> Result<Vec<u64>, String> {
+    /// The czxids from the first contender on, if each other contender waits for another one.
+    fn order_of(queue: &Contenders) -> Result<Vec<u64>, String> {
         let before: Vec<(Option<u64>, u64)> =
-            queue.iter().map(|(_, came)| (standing_in(queue, *came), *came)).collect();
-        let (mut line, mut last) = (Vec::new(), None);
+            queue.iter().map(|(_, czxid)| (czxid_before(queue, *czxid), *czxid)).collect();
+        let (mut order, mut last) = (Vec::new(), None);
         for _ in queue {
             let next: Vec<u64> =
-                before.iter().filter(|(before, _)| *before == last).map(|(_, came)| *came).collect();
+                before.iter().filter(|(before, _)| *before == last).map(|(_, czxid)| *czxid).collect();
             let [next] = next[..] else { return Err(format!("{next:?} follow {last:?} in {queue:?}")) };
-            line.push(next);
+            order.push(next);
             last = Some(next);
         }
-        Ok(line)
+        Ok(order)
     }
 
     fn subsets<T: Copy>(all: &[T]) -> impl Iterator<Item = Vec<T>> {
@@ -275,43 +282,43 @@ mod tests {
             .map(|chosen| (0..all.len()).filter(|at| chosen >> at & 1 == 1).map(|at| all[at]).collect())
     }
 
-    /// Also after any of them have gone, and in whatever order a server names them.
+    /// Also after any of the contenders have left, and for any order of the names in a server's list.
     #[test]
-    fn contenders_stand_in_the_order_in_which_they_came() {
-        for numbers in COUNTED {
+    fn positions_follow_the_order_of_arrival() {
+        for numbers in COUNTERS {
             let all: Vec<(i32, u64)> = numbers.into_iter().zip([7, 8, 20, 31, 32]).collect();
             for mut queue in subsets(&all) {
-                let arrival: Vec<u64> = queue.iter().map(|(_, came)| *came).collect();
+                let arrival: Vec<u64> = queue.iter().map(|(_, czxid)| *czxid).collect();
                 for _ in 0..queue.len() {
                     queue.rotate_left(1);
-                    assert_eq!(line_of(&queue), Ok(arrival.clone()), "{queue:?}");
+                    assert_eq!(order_of(&queue), Ok(arrival.clone()), "{queue:?}");
                 }
             }
         }
     }
 
-    /// Numbers that no counter gives: whatever they are, one is first, and each of the others waits for another one.
+    /// Numbers that no counter gives: one contender is first, and each of the others waits for another one.
     #[test]
-    fn whatever_the_numbers_one_is_first_and_each_other_waits_for_another_one() {
+    fn arbitrary_numbers_leave_one_first_and_no_two_wait_for_each_other() {
         const NUMBERS: [i32; 9] =
             [0, 7, END - 1, END, i32::MIN, i32::MIN + 7, -1, 1_500_000_000, -1_300_000_000];
-        const CAME: [[u64; 3]; 3] = [[1, 2, 3], [2, 3, 1], [3, 2, 1]];
+        const CZXIDS: [[u64; 3]; 3] = [[1, 2, 3], [2, 3, 1], [3, 2, 1]];
         let mut wrong = Vec::new();
         for (first, second, third) in NUMBERS
             .iter()
             .flat_map(|a| NUMBERS.iter().flat_map(move |b| NUMBERS.iter().map(move |c| (a, b, c))))
         {
-            for came in CAME {
-                let all = [(*first, came[0]), (*second, came[1]), (*third, came[2])];
+            for czxids in CZXIDS {
+                let all = [(*first, czxids[0]), (*second, czxids[1]), (*third, czxids[2])];
                 for queue in subsets(&all) {
-                    match line_of(&queue) {
-                        Err(trouble) => wrong.push(trouble),
-                        Ok(line) => {
-                            let place = |came| line.iter().position(|other| *other == came);
-                            for (number, came) in &queue {
+                    match order_of(&queue) {
+                        Err(error) => wrong.push(error),
+                        Ok(order) => {
+                            let place = |czxid| order.iter().position(|other| *other == czxid);
+                            for (number, czxid) in &queue {
                                 let later =
-                                    queue.iter().filter(|other| other.0 == *number && other.1 > *came);
-                                later.for_each(|other| assert!(place(*came) < place(other.1), "{queue:?}"));
+                                    queue.iter().filter(|other| other.0 == *number && other.1 > *czxid);
+                                later.for_each(|other| assert!(place(*czxid) < place(other.1), "{queue:?}"));
                             }
                         }
                     }
