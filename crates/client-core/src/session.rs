@@ -30,6 +30,7 @@ use ostler_proto::{
     connect::Password,
     id::{SessionId, Xid, Zxid},
 };
+use requests::SubmittedRequest;
 use sasl::Exchange;
 
 /// After a connection that lasted this long, the waits between attempts begin with the shortest again.
@@ -141,7 +142,7 @@ impl Session {
         let proves = self.proves_holding();
         match input {
             Input::Request { id, session, request, watch } => {
-                self.request(now, id, session, request, watch, effects);
+                self.request(now, &SubmittedRequest { id, session, request, watch }, effects);
             }
             Input::Unwatch(watch) => {
                 if let Some(unneeded) = self.watches.remove(watch) {

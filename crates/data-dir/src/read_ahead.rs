@@ -212,10 +212,11 @@ mod tests {
         txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
     };
     use ostler_storage::{
+        SnapshotWriter,
         disk::OsDisk,
         names::Compression,
         recover::{Note, Origin},
-        snapshot::SnapshotWriter,
+        snapshot::SnapshotTarget,
         txnlog::{LogOptions, TxnLog},
     };
     use ostler_tree::Tree;
@@ -229,9 +230,7 @@ mod tests {
         let (sessions, acls) = ([], []);
         let mut writer = SnapshotWriter::begin(
             &OsDisk,
-            &folders.snapshots,
-            Zxid(zxid),
-            Compression::None,
+            SnapshotTarget::new(&folders.snapshots, Zxid(zxid), Compression::None),
             sessions.into_iter(),
             acls.into_iter(),
         )

@@ -8,7 +8,7 @@ use ostler_storage::{
     folders::DataFolders,
     names::Compression,
     retention,
-    snapshot::{Building, SnapshotDigest, SnapshotTrailer, SnapshotWriter},
+    snapshot::{Building, SnapshotDigest, SnapshotTarget, SnapshotTrailer, SnapshotWriter},
     txnlog::SpareLog,
 };
 use ostler_tree::{FrozenTree, Znode};
@@ -146,12 +146,11 @@ impl<'a> UnfinishedSnapshot<'a> {
         frozen: &'a FrozenTree,
         settings: &'a SnapshotSettings,
     ) -> Result<UnfinishedSnapshot<'a>, StorageError> {
-        let writer = SnapshotWriter::begin_as(
-            building,
+        let compression = settings.options.compression;
+        let file = SnapshotTarget::new(&settings.folders.snapshots, frozen.zxid, compression);
+        let writer = SnapshotWriter::begin(
             &*settings.disk,
-            &settings.folders.snapshots,
-            frozen.zxid,
-            settings.options.compression,
+            SnapshotTarget { building, ..file },
             frozen.sessions.iter().copied(),
             frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls)),
         )?;

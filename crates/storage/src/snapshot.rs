@@ -27,7 +27,7 @@ mod writer;
 pub use body::{SnapshotNode, SnapshotSink};
 pub use find::{Problem, SnapshotFile, find_snapshots, remove_snapshots_after};
 pub use reader::read_snapshot;
-pub use writer::SnapshotWriter;
+pub use writer::{SnapshotTarget, SnapshotWriter};
 
 pub use crate::names::{Building, Compression};
 

@@ -12,7 +12,7 @@ use ostler_storage::{
     folders::DataFolders,
     names::{Compression, log_name},
     recover::{Note, RecoverOptions, Recovered, recover},
-    snapshot::{SnapshotTrailer, SnapshotWriter},
+    snapshot::{SnapshotTarget, SnapshotTrailer, SnapshotWriter},
     txnlog::{Advance, LogFileReader},
 };
 use ostler_tree::Tree;
@@ -112,8 +112,12 @@ pub fn frame_record(entry: &[u8], file: &mut Vec<u8>) {
 fn write_fresh_snapshot(disk: &dyn Disk, dir: &Path) -> Result<(), StorageError> {
     let frozen = Tree::fresh(TYPES).freeze();
     let acls = frozen.acls.iter().map(|(id, acls)| (id.to_disk(), &**acls));
-    let mut writer =
-        SnapshotWriter::begin(disk, dir, Zxid::ZERO, Compression::None, std::iter::empty(), acls)?;
+    let mut writer = SnapshotWriter::begin(
+        disk,
+        SnapshotTarget::new(dir, Zxid::ZERO, Compression::None),
+        std::iter::empty(),
+        acls,
+    )?;
     for node in frozen.nodes() {
         writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat)?;
     }

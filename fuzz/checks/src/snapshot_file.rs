@@ -12,7 +12,10 @@ use ostler_proto::{
 };
 use ostler_storage::{
     names::snapshot_name,
-    snapshot::{Compression, SnapshotFile, SnapshotTrailer, SnapshotWriter, find_snapshots, read_snapshot},
+    snapshot::{
+        Compression, SnapshotFile, SnapshotTarget, SnapshotTrailer, SnapshotWriter, find_snapshots,
+        read_snapshot,
+    },
 };
 use simd_adler32::adler32;
 use std::{io::Write, path::Path};
@@ -102,8 +105,13 @@ fn load_written(
     let disk = RamDisk::default();
     let sessions = read.sessions.iter().copied();
     let acls = read.acls.iter().map(|(index, acl)| (*index, &**acl));
-    let mut writer =
-        SnapshotWriter::begin(&disk, Path::new(DIR), Zxid(1), compression, sessions, acls).ok()?;
+    let mut writer = SnapshotWriter::begin(
+        &disk,
+        SnapshotTarget::new(Path::new(DIR), Zxid(1), compression),
+        sessions,
+        acls,
+    )
+    .ok()?;
     for node in &read.nodes {
         writer.node(&node.path, node.data.as_deref(), node.acl, &node.stat).ok()?;
     }

@@ -18,16 +18,20 @@ use ostler_proto::{
 /// AddWatch's mode for recursive watches.
 const RECURSIVE: i32 = 1;
 
+/// A request as the caller has submitted it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SubmittedRequest<'a> {
+    pub(super) id: RequestId,
+    /// The session that the request is bound to, if it is.
+    pub(super) session: Option<SessionId>,
+    pub(super) request: &'a Request<'a>,
+    /// The watch that the request registers.
+    pub(super) watch: Option<WatchId>,
+}
+
 impl Session {
-    pub(super) fn request(
-        &mut self,
-        now: Mono,
-        id: RequestId,
-        bound: Option<SessionId>,
-        request: &Request<'_>,
-        watch: Option<WatchId>,
-        effects: &mut Effects,
-    ) {
+    pub(super) fn request(&mut self, now: Mono, submitted: &SubmittedRequest<'_>, effects: &mut Effects) {
+        let SubmittedRequest { id, session: bound, request, watch } = *submitted;
         assert!(request.op().is_some(), "{request:?} has no operation code and cannot be sent");
         if let Some(failure) = self.refusal(bound) {
             effects.push(Effect::Failed { id, failure });
@@ -37,7 +41,7 @@ impl Session {
         if self.is_online() {
             self.send(now, id, request, watch_change, effects);
         } else {
-            self.enqueue(now, id, bound, request, watch_change, effects);
+            self.enqueue(now, submitted, watch_change, effects);
         }
     }
 
@@ -113,12 +117,11 @@ impl Session {
     fn enqueue(
         &mut self,
         now: Mono,
-        id: RequestId,
-        bound: Option<SessionId>,
-        request: &Request<'_>,
+        submitted: &SubmittedRequest<'_>,
         watch_change: Option<Box<WatchChange>>,
         effects: &mut Effects,
     ) {
+        let SubmittedRequest { id, session: bound, request, .. } = *submitted;
         let mut frame = Vec::new();
         request.write_frame(Xid(0), &mut frame);
         let size = frame.len().saturating_sub(4);

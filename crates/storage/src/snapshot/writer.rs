@@ -19,6 +19,26 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// The file of a snapshot.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotTarget<'a> {
+    /// The folder of the snapshots.
+    pub dir: &'a Path,
+    /// The last transaction that the snapshot has for certain.
+    pub zxid: Zxid,
+    /// How the file is compressed.
+    pub compression: Compression,
+    /// A server can write a snapshot of each kind at the same time.
+    pub building: Building,
+}
+
+impl<'a> SnapshotTarget<'a> {
+    /// The file of a snapshot that is written in the background.
+    pub fn new(dir: &'a Path, zxid: Zxid, compression: Compression) -> SnapshotTarget<'a> {
+        SnapshotTarget { dir, zxid, compression, building: Building::Background }
+    }
+}
+
 /// Writes one snapshot. The file gets its name when it is complete and durable. If the writer is dropped before, it
 /// removes the file.
 pub struct SnapshotWriter<'d> {
@@ -30,28 +50,14 @@ pub struct SnapshotWriter<'d> {
 }
 
 impl<'d> SnapshotWriter<'d> {
-    /// Begins the snapshot at `zxid` in `dir`, with its sessions and ACLs. The znodes follow.
+    /// Begins a snapshot with its sessions and ACLs. The znodes follow.
     pub fn begin<'a>(
         disk: &'d dyn Disk,
-        dir: &Path,
-        zxid: Zxid,
-        compression: Compression,
+        file: SnapshotTarget<'_>,
         sessions: impl ExactSizeIterator<Item = (SessionId, i32)>,
         acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>,
     ) -> Result<SnapshotWriter<'d>> {
-        SnapshotWriter::begin_as(Building::Background, disk, dir, zxid, compression, sessions, acls)
-    }
-
-    /// As [`SnapshotWriter::begin`], for a server that can write a snapshot of each [`Building`] at the same time.
-    pub fn begin_as<'a>(
-        building: Building,
-        disk: &'d dyn Disk,
-        dir: &Path,
-        zxid: Zxid,
-        compression: Compression,
-        sessions: impl ExactSizeIterator<Item = (SessionId, i32)>,
-        acls: impl ExactSizeIterator<Item = (i64, &'a [Acl])>,
-    ) -> Result<SnapshotWriter<'d>> {
+        let SnapshotTarget { dir, zxid, compression, building } = file;
         let name = snapshot_name(zxid, compression);
         let unfinished = dir.join(unfinished_name(building, &name));
         let file = spare::take(disk, dir, &unfinished)?;

@@ -14,7 +14,10 @@ use ostler_storage::{
     epochs::{EpochFile, is_incomplete, mark_incomplete, read_epoch, write_epoch},
     folders::DataFolders,
     recover::{Origin, RecoverOptions, recover},
-    snapshot::{Compression, SnapshotFile, SnapshotTrailer, SnapshotWriter, find_snapshots, read_snapshot},
+    snapshot::{
+        Compression, SnapshotFile, SnapshotTarget, SnapshotTrailer, SnapshotWriter, find_snapshots,
+        read_snapshot,
+    },
     txnlog::{LogOptions, LogReader, TxnLog},
 };
 use std::{
@@ -46,7 +49,8 @@ fn write(zxid: Zxid, contents: &Contents, trailer: SnapshotTrailer, compression:
     let sessions = contents.sessions.iter().copied();
     let acls = contents.acls.iter().map(|(index, acl)| (*index, &acl[..]));
     let mut writer =
-        SnapshotWriter::begin(&disk, Path::new("/d"), zxid, compression, sessions, acls).unwrap();
+        SnapshotWriter::begin(&disk, SnapshotTarget::new(Path::new("/d"), zxid, compression), sessions, acls)
+            .unwrap();
     for node in &contents.nodes {
         writer.node(&node.path, node.data.as_deref(), node.acl, &node.stat).unwrap();
     }

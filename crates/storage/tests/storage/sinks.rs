@@ -10,7 +10,7 @@ use ostler_storage::{
     disk::Disk,
     error::{Refusal, Result},
     recover::RecoverySink,
-    snapshot::{Compression, SnapshotNode, SnapshotSink, SnapshotTrailer, SnapshotWriter},
+    snapshot::{Compression, SnapshotNode, SnapshotSink, SnapshotTarget, SnapshotTrailer, SnapshotWriter},
     txnlog::LogReader,
 };
 use std::path::Path;
@@ -104,5 +104,10 @@ pub(crate) fn drain(reader: &mut LogReader<'_>) -> Result<Vec<(Zxid, Vec<u8>)>> 
 
 /// Begins a snapshot without sessions and ACLs.
 pub(crate) fn begin_snapshot<'d>(disk: &'d dyn Disk, dir: &Path, zxid: u64) -> Result<SnapshotWriter<'d>> {
-    SnapshotWriter::begin(disk, dir, Zxid(zxid), Compression::None, [].into_iter(), [].into_iter())
+    SnapshotWriter::begin(
+        disk,
+        SnapshotTarget::new(dir, Zxid(zxid), Compression::None),
+        [].into_iter(),
+        [].into_iter(),
+    )
 }

@@ -14,8 +14,8 @@ use ostler_storage::{
     disk::OsDisk,
     error::Result,
     snapshot::{
-        Compression, SnapshotDigest, SnapshotFile, SnapshotTrailer, SnapshotWriter, find_snapshots,
-        read_snapshot,
+        Compression, SnapshotDigest, SnapshotFile, SnapshotTarget, SnapshotTrailer, SnapshotWriter,
+        find_snapshots, read_snapshot,
     },
 };
 use proptest::prelude::*;
@@ -30,8 +30,13 @@ const TRAILER: SnapshotTrailer = SnapshotTrailer {
 fn write(disk: &FaultyDisk, contents: &Contents, compression: Compression, trailer: SnapshotTrailer) {
     let sessions = contents.sessions.iter().copied();
     let acls = contents.acls.iter().map(|(index, acl)| (*index, &acl[..]));
-    let mut writer =
-        SnapshotWriter::begin(disk, Path::new(DIR), Zxid(9), compression, sessions, acls).unwrap();
+    let mut writer = SnapshotWriter::begin(
+        disk,
+        SnapshotTarget::new(Path::new(DIR), Zxid(9), compression),
+        sessions,
+        acls,
+    )
+    .unwrap();
     for node in &contents.nodes {
         writer.node(&node.path, node.data.as_deref(), node.acl, &node.stat).unwrap();
     }
