@@ -1,10 +1,10 @@
 //! The disk: one queue, one thread, one write and one sync for all that has gathered meanwhile.
 //!
-//! A write or sync that fails is the end: nothing is reported durable any more, and the server stops. What becomes of
-//! its process is for the program to say.
+//! After a write or sync that fails nothing is reported durable any more, and the server stops. The program decides
+//! what its process does then.
 //!
-//! The thread only says how far it has come; the member hears of it on the runtime's threads. There its
-//! state is warm, and the connections that are answered are woken without crossing threads.
+//! The thread only notes how far it has come; the core is informed on the runtime's threads. Its state is in the
+//! processor's cache there, and the connections that are answered are woken without crossing threads.
 
 use crate::driver::Driver;
 use ostler_data_dir::Persistence;
@@ -23,7 +23,7 @@ use std::{
 };
 use tokio::sync::Notify;
 
-/// An act, and when it began to wait.
+/// An operation, and when it began to wait.
 type Queued = (PersistSeq, PersistOp, Instant);
 
 #[derive(Debug, Default)]
@@ -34,28 +34,28 @@ struct Pending {
     /// The thread waits to be woken.
     asleep: bool,
     stopped: bool,
-    /// What waits is not written any more.
+    /// The operations that wait are not written any more.
     abandoned: bool,
 }
 
-/// What waits for the disk.
+/// The operations that wait for the disk.
 #[derive(Debug, Default)]
 pub(crate) struct DiskQueue {
     pending: Mutex<Pending>,
     wake: Condvar,
     gathering: Notify,
-    /// The last act that is on disk.
+    /// The last operation that is on disk.
     durable: AtomicU64,
     advanced: Notify,
     /// Told once.
     pub(crate) abandoned: Notify,
-    /// Bytes of records.
+    /// Bytes of records that were written.
     pub(crate) bytes: AtomicU64,
     pub(crate) slow_syncs: AtomicU64,
     figures: Mutex<DiskFigures>,
 }
 
-/// How many acts in a row are given the same time.
+/// The number of operations in a row that get the same time.
 const CLOCK_READ_EVERY: usize = 16;
 
 /// Counts of the log's batches since the start or `srst`.
@@ -65,13 +65,13 @@ pub(crate) struct DiskFigures {
     pub(crate) sync_ms: Sampled,
     /// Transactions in a batch.
     pub(crate) batch: Summary,
-    /// For each transaction how many waited when its turn came, itself included.
+    /// For each transaction the number that waited when its turn came, itself included.
     pub(crate) waiting: Summary,
-    /// How long it had waited then, ms.
+    /// The time that a transaction had waited when its turn came, ms.
     pub(crate) waited_ms: Sampled,
-    /// How long it took to write, ms: its share of its batch's time.
+    /// The time to write a transaction, ms: its share of its batch's time.
     pub(crate) write_ms: Summary,
-    /// From its coming to the end of the sync, ms.
+    /// The time from the arrival of a transaction to the end of the sync, ms.
     pub(crate) total_ms: Sampled,
 }
 
@@ -100,7 +100,7 @@ impl DiskFigures {
     }
 }
 
-/// What was written together.
+/// Transactions that were written together.
 struct Batch {
     taken: Instant,
     written: Instant,
@@ -139,13 +139,13 @@ impl DiskQueue {
         }
     }
 
-    /// Lets the thread finish what waits, then end.
+    /// Has the thread write what waits, then end.
     pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.wake.notify_one();
     }
 
-    /// Has the thread end after what it does at the moment, and leave what waits.
+    /// Has the thread end after the operation that it carries out now. The rest is not written.
     pub(crate) fn abandon(&self) {
         {
             let mut pending = self.lock();
@@ -175,12 +175,12 @@ impl DiskQueue {
         !ops.is_empty()
     }
 
-    /// What was counted.
+    /// A copy of the counts.
     pub(crate) fn figures(&self) -> DiskFigures {
         self.lock_figures().clone()
     }
 
-    /// Counts from nothing again.
+    /// Sets all counts to nothing.
     pub(crate) fn reset_figures(&self) {
         *self.lock_figures() = DiskFigures::default();
     }
@@ -212,7 +212,7 @@ pub(crate) async fn gather(queue: Arc<DiskQueue>) {
     }
 }
 
-/// Tells the member what is on disk. Runs until it is dropped.
+/// Informs the core of what is on disk. Runs until it is dropped.
 pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
     loop {
         queue.advanced.notified().await;
@@ -220,7 +220,7 @@ pub(crate) async fn report(queue: Arc<DiskQueue>, driver: Arc<Driver>) {
     }
 }
 
-/// What the thread writes to.
+/// What the thread works with.
 pub(crate) struct DiskWork {
     pub(crate) persistence: Persistence,
     pub(crate) warn_above: Duration,

@@ -20,7 +20,7 @@ pub struct ServerHandle {
 pub struct Ended;
 
 impl ServerHandle {
-    /// Looks at the member between two steps. Everything else waits meanwhile.
+    /// Looks at the core between two steps. Everything else waits meanwhile.
     pub fn inspect<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         self.driver.inspect(|server| look(server))
     }
@@ -43,7 +43,7 @@ impl ServerHandle {
         self.driver.step(Input::CloseConnection(conn));
     }
 
-    /// Ends the server as a crash would: what is not on disk yet is not written any more, and
+    /// Ends the server as a crash would: changes that are not on disk yet are not written any more, and
     /// [`RunningServer::run_until`](crate::RunningServer::run_until) returns. What is being written at this moment is
     /// complete once it has returned.
     pub fn abandon(&self) {

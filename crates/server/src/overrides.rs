@@ -1,4 +1,4 @@
-//! What a server can be given instead of taking it from the system itself.
+//! [`Overrides`]: files and ports that a server uses in place of the system's files and its configured ports.
 
 use crate::config::ServerConfig;
 use ostler_storage::{
@@ -7,26 +7,26 @@ use ostler_storage::{
 };
 use std::{net::TcpListener, sync::Arc};
 
-/// By default nothing: the system's files, and the ports of the configuration.
+/// By default the system's files, and the ports of the configuration.
 pub struct Overrides {
-    /// Where the data are. The lock of the folder and the configuration's files are the system's all the same.
+    /// The disk with the data. The lock of the folder and the configuration's files are always on the system's disk.
     pub files: Arc<dyn Disk>,
-    /// Where the other servers come in, in place of the ports in this server's `server.N` line: whoever gives these
-    /// sees to it that what comes to those ports comes here.
+    /// Sockets for the other servers, in place of the ports in this server's `server.N` line. The caller sees to it that
+    /// connections to those ports arrive here.
     pub peers: Option<PeerListeners>,
 }
 
 /// Sockets that listen.
 #[derive(Debug)]
 pub struct PeerListeners {
-    /// For leader and learners.
+    /// The quorum port: connections between leader and learners.
     pub quorum: TcpListener,
-    /// For votes.
+    /// The election port.
     pub election: TcpListener,
 }
 
 impl Overrides {
-    /// What a configuration asks for: the system's files with its mode.
+    /// The system's files with the mode of the configuration.
     pub(crate) fn of(config: &ServerConfig) -> Overrides {
         match config.folders.files_mode {
             PRIVATE => Overrides::default(),

@@ -23,13 +23,12 @@ use thread_priority::{
     thread_native_id,
 };
 
-/// Snapshots are nobody's hurry: at this pace they leave processor and disk to the service.
+/// The pace of a snapshot, which is not urgent: it leaves processor and disk to the service.
 const PACE_BYTES_PER_S: u64 = 16 << 20;
-/// What is logged meanwhile has to be replayed after a crash, so the snapshot of a busy server hurries by so
-/// many bytes for each byte logged.
+/// Bytes by which a snapshot hurries for each byte that is logged meanwhile: the log has to be replayed after a crash.
 const HURRY: u64 = 4;
 const PACE_MAX_BYTES_PER_S: u64 = 128 << 20;
-/// Where a processor has no idle moment for so long, a snapshot is late, and goes on with a share of its own.
+/// If the processor has no idle moment for this time, a snapshot is late, and takes a share of the processor.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Where frozen trees wait to be written.
@@ -67,7 +66,7 @@ impl SnapshotQueue {
         let _ = self.sender.send(Some(Frozen { tree: frozen, cuts }));
     }
 
-    /// Ends the thread, and gives up the snapshot that it is writing, for the log has all of it, and what it removes.
+    /// Ends the thread. A snapshot that is being written is given up, as the log has all of it, and so is a purge.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         let _ = self.sender.send(None);
@@ -127,14 +126,14 @@ struct Pace {
 }
 
 impl Pace {
-    /// When this number of bytes is due, counted from the beginning.
+    /// The time from the beginning at which this number of bytes is due.
     fn due(&self, written: u64, logged: u64) -> Duration {
         let at = |pace: u64, bytes: u64| Duration::from_micros(bytes * 1_000_000 / pace);
         let urged = (logged - self.logged) * HURRY;
         at(PACE_BYTES_PER_S, written.saturating_sub(urged)).max(at(PACE_MAX_BYTES_PER_S, written))
     }
 
-    /// How much too early this number of bytes is. At most a moment: the log may grow meanwhile.
+    /// The time by which this number of bytes is too early. At most a moment, as the log may grow meanwhile.
     fn early(&self, written: u64, logged: u64) -> Option<Duration> {
         const MOMENT: Duration = Duration::from_millis(50);
         let early = self.due(written, logged).saturating_sub(self.begun.elapsed());
@@ -149,9 +148,9 @@ impl Pace {
 /// Writes a frozen tree as a snapshot and makes it durable, at its pace. `false` if it was given up: `stopped` half way,
 /// or the log was cut meanwhile.
 ///
-/// The work is done in moments that nobody else wants: a request that comes then has the processor at once, where it
-/// would wait out a turn of a thread that is merely nice. If there are too few such moments the calling thread
-/// takes over, since a thread may not leave the idle class again without a privilege.
+/// The work is done by a thread of the idle class, so that a request has the processor at once: it would have to wait
+/// for the end of a turn of a thread that is only nice. If there are too few idle moments, the calling thread takes over:
+/// without a privilege a thread cannot leave the idle class again.
 fn write(
     frozen: &Frozen,
     settings: &SnapshotSettings,
@@ -170,7 +169,7 @@ fn write(
     };
     let mut snapshot = Unfinished::begin(&frozen.tree, settings)?;
     let in_idle_moments = || {
-        // Where it is refused the pace has to do.
+        // If the system refuses it, the pace alone keeps the snapshot from disturbing the service.
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
         let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
         snapshot.advance(|written| keep_pace(written) && !pace.is_late(written, logged()))
@@ -178,7 +177,7 @@ fn write(
     let name = "snapshot-idle".to_owned();
     thread::scope(|scope| match thread::Builder::new().name(name).spawn_scoped(scope, in_idle_moments) {
         Ok(idle) => idle.join().unwrap_or_else(|panic| resume_unwind(panic)),
-        // Then this thread does it all.
+        // Without the other thread, this thread does all the work.
         Err(_) => Ok(false),
     })?;
     if !snapshot.advance(keep_pace)? {
