@@ -1,4 +1,4 @@
-//! The I/O shell around a member: configuration, sockets, the disk, and nothing of the protocol's logic.
+//! The input and output around the core: configuration, sockets and disk. The logic of the protocol is in the core.
 //!
 //! [`RunningServer::start`] takes a [`config::ServerConfig`] and gives a server that accepts clients; there
 //! is nothing global, so several fit in one process.
