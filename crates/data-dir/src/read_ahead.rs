@@ -212,11 +212,10 @@ mod tests {
         txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
     };
     use ostler_storage::{
-        SnapshotWriter,
         disk::OsDisk,
         names::Compression,
         recover::{Note, Origin},
-        snapshot::SnapshotTarget,
+        snapshot::{SnapshotTarget, SnapshotTrailer, SnapshotWriter},
         txnlog::{LogOptions, TxnLog},
     };
     use ostler_tree::Tree;

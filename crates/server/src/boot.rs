@@ -100,7 +100,12 @@ impl RunningServer {
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk, driver.clone()));
         if let (Some(doors), Some(ensemble)) = (&ports, &config.ensemble) {
-            peer_ports::open(doors, ensemble, peers, &driver, &mut tasks).await?;
+            let opened = peer_ports::open(doors, ensemble, peers, &driver, &mut tasks).await;
+            if let Err(error) = opened {
+                // Another start may follow at once, and needs the folder.
+                threads.abandon().await;
+                return Err(error);
+            }
         }
         tasks.spawn(timer_task::run(driver));
         Ok(RunningServer { address, znodes, loaded_in: loading.took, handle, threads, disk_failed, tasks })
@@ -131,7 +136,7 @@ impl RunningServer {
             disk.abandon();
         }
         let threads = self.threads;
-        let _ = tokio::task::spawn_blocking(move || threads.join()).await;
+        threads.join().await;
         match failed.or_else(|| self.disk_failed.try_recv().ok()) {
             Some(error) => Err(error),
             None => Ok(()),

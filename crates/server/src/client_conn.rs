@@ -1,4 +1,6 @@
-//! One client's connection: bytes in, requests to the core; the outbox out. One task each.
+//! One client's connection, in a task of its own: it passes requests to the core, and writes what its outbox holds.
+
+mod frames;
 
 use crate::{
     admin::{
@@ -11,8 +13,7 @@ use crate::{
     room::Waiter,
     sending::Sending,
 };
-use ostler_proto::{connect::ConnectRequest, frame};
-use ostler_server_core::{ClientRequest, CloseReason, ConnId, Input, input::Mono};
+use ostler_server_core::{CloseReason, ConnId, Input, input::Mono};
 use std::{
     cell::RefCell,
     future::poll_fn,
@@ -41,17 +42,19 @@ pub(crate) struct ConnLimits {
 
 /// Bytes of requests read while others are unanswered: above it the socket waits.
 const UNANSWERED_BYTES_MAX: usize = 8 << 20;
-/// How long a closing connection's last bytes may take.
+/// The time that a closing connection's last bytes may take.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 const READ_SIZE: usize = 64 << 10;
-/// While requests wait for answers to go out, so much more is read: pings among it, and the end of the connection.
+/// Bytes that are read while requests wait for answers to go out: pings can be among them, and the end of the
+/// connection.
 const READ_AHEAD: usize = 64 << 10;
-/// A connection whose answers do not go out, or whose next request waits for others' answers to do so, is looked at so
-/// often.
+/// The time between two looks at a connection whose answers do not go out, or whose next request waits for others'
+/// answers to go out.
 const LOOK: Duration = Duration::from_secs(1);
-/// Bytes that wait to be taken as requests are noted as a sign of life so often at most.
+/// The shortest time between two notes that waiting bytes of requests are a sign of life.
 const SIGN_OF_LIFE_MS: u64 = 100;
-/// Who takes nothing of its answers for so long is closed if somebody waits for the room that they take.
+/// A connection whose client takes nothing of its answers for this time is closed, if another connection waits for the
+/// room that they take.
 const STALLED_MS: u64 = 10_000;
 
 thread_local! {
@@ -78,7 +81,7 @@ impl From<io::Error> for End {
     }
 }
 
-/// Why nothing more is read. What came before is done, and answered if somebody may be there to read it.
+/// Why nothing more is read. Requests that came before are carried out, and answered if the client may still read.
 #[derive(Debug, Clone, Copy)]
 enum Over {
     ByClient,
@@ -106,11 +109,12 @@ fn poll_read(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<us
     })
 }
 
-/// Waits for the socket, to read and to write. Never ready for neither.
+/// Waits for the socket, to read or to write as `reads` and `writes` say. Never ready if both are false.
 fn poll_socket(
     stream: &mut TcpStream,
     cx: &mut Context<'_>,
-    (reads, writes): (bool, bool),
+    reads: bool,
+    writes: bool,
 ) -> Poll<io::Result<Woken>> {
     if writes && let Poll::Ready(ready) = stream.poll_write_ready(cx) {
         return Poll::Ready(ready.map(|()| Woken::Writable));
@@ -263,10 +267,10 @@ impl ClientConn {
     }
 
     async fn wait(&mut self, reads: bool) -> io::Result<Woken> {
-        let wants = (reads, !self.sending.is_empty());
+        let writes = !self.sending.is_empty();
         tokio::select! {
             biased;
-            ready = poll_fn(|cx| poll_socket(&mut self.stream, cx, wants)) => ready,
+            ready = poll_fn(|cx| poll_socket(&mut self.stream, cx, reads, writes)) => ready,
             () = self.outbox.woken() => Ok(Woken::Outbox),
         }
     }
@@ -308,7 +312,7 @@ impl ClientConn {
         self.over.is_none() && (self.may_execute() || self.partial.len() < READ_AHEAD)
     }
 
-    /// Once in a while: what has to be known of a connection that is held up.
+    /// Looks at a connection that is held up, once in [`LOOK`]: closes it if it has stalled, or notes a sign of life.
     fn look(&mut self, reads: bool) -> Result<(), End> {
         let now = self.driver.clock.mono();
         if now.0.saturating_sub(self.looked.0) < LOOK.as_millis() as u64 {
@@ -325,15 +329,15 @@ impl ClientConn {
             );
             return Err(End::Closed);
         }
-        // Its pings cannot be read for all that it has asked before. That it takes its answers is a sign of life too, and
-        // while it is this server that has it wait nobody can tell.
+        // Pings of the client stand behind requests that wait, so they cannot be read. A client that takes its answers
+        // lives. While this server makes the client wait, the client cannot show that it lives.
         if !reads && self.over.is_none() && (moves || self.waiter.is_some()) {
             self.driver.step(Input::Alive { conn: self.conn });
         }
         Ok(())
     }
 
-    /// Bytes of requests that wait.
+    /// Notes that bytes of requests have come, and wait.
     fn note_sign_of_life(&mut self) {
         let now = self.driver.clock.mono();
         if now.0.saturating_sub(self.noted_alive.0) >= SIGN_OF_LIFE_MS {
@@ -342,8 +346,8 @@ impl ClientConn {
         }
     }
 
-    /// Writes until the outbox is empty, and says whether the connection is to be closed then; `None` if the socket takes
-    /// no more.
+    /// Writes until the outbox is empty. Returns why the connection is to be closed then, if it is; the outer `None` if
+    /// the socket takes no more.
     fn send(&mut self) -> Result<Option<Option<CloseReason>>, End> {
         let mut moves = false;
         loop {
@@ -407,119 +411,6 @@ impl ClientConn {
         let drained = async { while matches!(self.stream.read(&mut rest).await, Ok(1..)) {} };
         let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
         End::Closed
-    }
-
-    /// Deals with the first `n` bytes of this thread's buffer.
-    fn arrived(&mut self, n: usize) -> Result<(), End> {
-        if n == 0 {
-            self.driver.traffic.count_dropped();
-            self.over = Some(Over::ByClient);
-            return Ok(());
-        }
-        self.driver.traffic.count_bytes(n);
-        let executes = self.may_execute();
-        if self.outbox.unanswered() == 0 {
-            self.bytes_since_idle = 0;
-        }
-        self.bytes_since_idle += n;
-        SCRATCH.with_borrow_mut(|scratch| {
-            if executes && self.partial.is_empty() {
-                let used = self.take_frames(&scratch[..n])?;
-                self.partial.extend_from_slice(&scratch[used..n]);
-                return Ok(());
-            }
-            self.partial.extend_from_slice(&scratch[..n]);
-            if executes {
-                self.take_frames_of_partial()?;
-            } else {
-                self.note_sign_of_life();
-            }
-            Ok(())
-        })
-    }
-
-    /// Whether anything was taken.
-    fn take_frames_of_partial(&mut self) -> Result<bool, End> {
-        let partial = std::mem::take(&mut self.partial);
-        let used = self.take_frames(&partial)?;
-        self.partial = partial;
-        self.partial.drain(..used);
-        if self.partial.is_empty() {
-            self.partial = Vec::new();
-        }
-        Ok(used > 0)
-    }
-
-    /// Hands whole frames to the core; returns how many bytes they were.
-    fn take_frames(&mut self, bytes: &[u8]) -> Result<usize, End> {
-        let mut used = 0;
-        if !self.shaken_hands {
-            used = self.handshake(bytes)?;
-            if !self.shaken_hands {
-                return Ok(used);
-            }
-        }
-        let mut requests = Vec::new();
-        let mut ends = Vec::new();
-        let mut garbage = None;
-        let mut at = used;
-        loop {
-            match frame::split(&bytes[at..], self.limits.frame_max) {
-                frame::Split::Frame { payload, used } => {
-                    // Less than a request header: upstream closes without an answer.
-                    let Ok(request) = ClientRequest::decode(payload) else {
-                        garbage = Some("no request header");
-                        break;
-                    };
-                    at += used;
-                    requests.push(request);
-                    ends.push(at);
-                }
-                frame::Split::Incomplete { .. } => break,
-                frame::Split::BadLength(_) => {
-                    garbage = Some("a frame length below zero or above jute.maxbuffer");
-                    break;
-                }
-            }
-        }
-        if !requests.is_empty() {
-            let all = requests.len();
-            let taken = self.driver.requests(self.conn, &self.outbox, requests);
-            if taken.waits_for_room {
-                self.waiter = Some(Waiter::at(&self.driver.room));
-            }
-            if taken.count > 0 {
-                used = ends[taken.count - 1];
-            }
-            if taken.count < all {
-                return Ok(used);
-            }
-        }
-        // All whole requests before it are taken.
-        if let Some(what) = garbage {
-            self.over = Some(Over::Garbage(what));
-            return Ok(bytes.len());
-        }
-        Ok(used)
-    }
-
-    /// The first bytes: a four-letter word or the handshake.
-    fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
-        if let Some(asked) = WordRequest::read(bytes) {
-            return Err(End::Word(asked));
-        }
-        match frame::split(bytes, self.limits.frame_max) {
-            frame::Split::Incomplete { .. } => Ok(0),
-            frame::Split::BadLength(_) => Err(End::Garbage("a first frame of impossible length")),
-            frame::Split::Frame { payload, used } => {
-                let request = ConnectRequest::read(payload)
-                    .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
-                self.shaken_hands = true;
-                let chance = getrandom::u64().map_err(io::Error::from)?;
-                self.driver.step(Input::Connect { conn: self.conn, request, chance });
-                Ok(used)
-            }
-        }
     }
 }
 

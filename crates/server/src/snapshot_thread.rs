@@ -171,7 +171,7 @@ fn write(
     };
     let mut snapshot = UnfinishedSnapshot::begin(&frozen.tree, settings)?;
     let in_idle_moments = || {
-        // Where it is refused the pace has to do.
+        // If the system refuses it, the pace alone keeps the snapshot from disturbing the service.
         let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
         let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
         snapshot.advance(|written| keep_pace(written) && !pace.is_late(written, logged()))
@@ -179,7 +179,7 @@ fn write(
     let name = "snapshot-idle".to_owned();
     thread::scope(|scope| match thread::Builder::new().name(name).spawn_scoped(scope, in_idle_moments) {
         Ok(idle) => idle.join().unwrap_or_else(|panic| resume_unwind(panic)),
-        // Then this thread does it all.
+        // Without the other thread, this thread does all the work.
         Err(_) => Ok(false),
     })?;
     if !snapshot.advance(keep_pace)? {

@@ -62,9 +62,21 @@ impl Threads {
         Ok(())
     }
 
+    /// Tells all to end without writing what waits, and waits until they have ended.
+    pub(super) async fn abandon(self) {
+        self.handle.abandon();
+        self.join().await;
+    }
+
     /// Waits until all have ended.
-    pub(super) fn join(mut self) {
-        self.running.drain(..).for_each(|thread| drop(thread.join()));
+    pub(super) async fn join(self) {
+        let join = move || {
+            // As a whole: if the caller stops waiting, the threads still finish before this is dropped.
+            let mut threads = self;
+            threads.running.drain(..).for_each(|thread| drop(thread.join()));
+        };
+        // A panic aborts the process, so there is no error of a thread or of this task.
+        let _ = tokio::task::spawn_blocking(join).await;
     }
 }
 

@@ -1,0 +1,135 @@
+//! Bytes from a client: the handshake or a four-letter word first, then requests.
+
+use super::{ClientConn, End, Over, SCRATCH};
+use crate::{admin::word_exchange::WordRequest, room::Waiter};
+use ostler_proto::{connect::ConnectRequest, frame};
+use ostler_server_core::{ClientRequest, Input};
+use std::io;
+
+/// The whole requests at the beginning of some bytes.
+struct Frames<'a> {
+    requests: Vec<ClientRequest<'a>>,
+    /// Where each of them ends, counted from the first byte.
+    ends: Vec<usize>,
+    /// Why the bytes behind them are no request, if they are none.
+    garbage: Option<&'static str>,
+}
+
+impl<'a> Frames<'a> {
+    fn split(bytes: &'a [u8], start: usize, frame_max: usize) -> Frames<'a> {
+        let mut frames = Frames { requests: Vec::new(), ends: Vec::new(), garbage: None };
+        let mut at = start;
+        loop {
+            match frame::split(&bytes[at..], frame_max) {
+                frame::Split::Frame { payload, used } => {
+                    // Less than a request header: upstream closes without an answer.
+                    let Ok(request) = ClientRequest::decode(payload) else {
+                        frames.garbage = Some("no request header");
+                        return frames;
+                    };
+                    at += used;
+                    frames.requests.push(request);
+                    frames.ends.push(at);
+                }
+                frame::Split::Incomplete { .. } => return frames,
+                frame::Split::BadLength(_) => {
+                    frames.garbage = Some("a frame length below zero or above jute.maxbuffer");
+                    return frames;
+                }
+            }
+        }
+    }
+}
+
+impl ClientConn {
+    /// Deals with the first `n` bytes of this thread's buffer.
+    pub(super) fn arrived(&mut self, n: usize) -> Result<(), End> {
+        if n == 0 {
+            self.driver.traffic.count_dropped();
+            self.over = Some(Over::ByClient);
+            return Ok(());
+        }
+        self.driver.traffic.count_bytes(n);
+        let executes = self.may_execute();
+        if self.outbox.unanswered() == 0 {
+            self.bytes_since_idle = 0;
+        }
+        self.bytes_since_idle += n;
+        SCRATCH.with_borrow_mut(|scratch| {
+            if executes && self.partial.is_empty() {
+                let used = self.take_frames(&scratch[..n])?;
+                self.partial.extend_from_slice(&scratch[used..n]);
+                return Ok(());
+            }
+            self.partial.extend_from_slice(&scratch[..n]);
+            if executes {
+                self.take_frames_of_partial()?;
+            } else {
+                self.note_sign_of_life();
+            }
+            Ok(())
+        })
+    }
+
+    /// Takes the frames that have waited. Returns whether there was one.
+    pub(super) fn take_frames_of_partial(&mut self) -> Result<bool, End> {
+        let partial = std::mem::take(&mut self.partial);
+        let used = self.take_frames(&partial)?;
+        self.partial = partial;
+        self.partial.drain(..used);
+        if self.partial.is_empty() {
+            self.partial = Vec::new();
+        }
+        Ok(used > 0)
+    }
+
+    /// Hands whole frames to the core. Returns the number of their bytes.
+    fn take_frames(&mut self, bytes: &[u8]) -> Result<usize, End> {
+        let mut used = 0;
+        if !self.shaken_hands {
+            used = self.handshake(bytes)?;
+            if !self.shaken_hands {
+                return Ok(used);
+            }
+        }
+        let Frames { requests, ends, garbage } = Frames::split(bytes, used, self.limits.frame_max);
+        if !requests.is_empty() {
+            let all = requests.len();
+            let taken = self.driver.requests(self.conn, &self.outbox, requests);
+            if taken.waits_for_room {
+                self.waiter = Some(Waiter::at(&self.driver.room));
+            }
+            if taken.count > 0 {
+                used = ends[taken.count - 1];
+            }
+            if taken.count < all {
+                return Ok(used);
+            }
+        }
+        // All whole requests before the garbage are taken.
+        if let Some(what) = garbage {
+            self.over = Some(Over::Garbage(what));
+            return Ok(bytes.len());
+        }
+        Ok(used)
+    }
+
+    /// The first bytes: a four-letter word or the handshake.
+    fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
+        if let Some(asked) = WordRequest::read(bytes) {
+            return Err(End::Word(asked));
+        }
+        match frame::split(bytes, self.limits.frame_max) {
+            frame::Split::Incomplete { .. } => Ok(0),
+            frame::Split::BadLength(_) => Err(End::Garbage("a first frame of impossible length")),
+            frame::Split::Frame { payload, used } => {
+                let request = ConnectRequest::read(payload)
+                    .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
+                self.shaken_hands = true;
+                let chance = getrandom::u64().map_err(io::Error::from)?;
+                self.driver.step(Input::Connect { conn: self.conn, request, chance });
+                Ok(used)
+            }
+        }
+    }
+}
