@@ -137,16 +137,8 @@ impl Disk for OsDisk {
     }
 
     fn open_to_change(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
-        let opened = OpenOptions::new().read(true).write(true).custom_flags(NOT_THROUGH_LINKS).open(path);
-        match opened {
-            Ok(file) => Ok(Box::new(OsFile(file))),
-            Err(_) if fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) => {
-                Err(io::Error::other(
-                    "it is a link, and the file that it leads to is not changed; put the file itself there",
-                ))
-            }
-            Err(error) => Err(error),
-        }
+        let file = OpenOptions::new().read(true).write(true).custom_flags(NOT_THROUGH_LINKS).open(path)?;
+        Ok(Box::new(OsFile(file)))
     }
 
     fn is_only_here(&self, path: &Path) -> io::Result<bool> {

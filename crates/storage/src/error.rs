@@ -41,6 +41,17 @@ pub enum StorageError {
         source: io::Error,
     },
 
+    /// A file that has to be changed is a symbolic link. The file that it leads to is not touched.
+    #[error(
+        "cannot {action} {path}: it is a link, and the file that it leads to is not changed; put the file itself there"
+    )]
+    IsLink {
+        /// The operation that failed.
+        action: &'static str,
+        /// The link.
+        path: PathBuf,
+    },
+
     /// The ensemble was changed, and the new configuration cannot be written to the files that the next start reads.
     #[error(
         "the configuration of the ensemble has changed, and cannot be saved beside {file}: {source}. Without this change \
@@ -251,6 +262,10 @@ impl StorageError {
     /// Wraps an error of the system. A full disk has its own variant.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
         let path = path.to_path_buf();
+        // The system's answer to an open that must not go through links.
+        if source.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            return StorageError::IsLink { action, path };
+        }
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 StorageError::DiskFull { action, path, source }

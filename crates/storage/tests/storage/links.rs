@@ -4,6 +4,7 @@ use crate::sinks::begin_snapshot;
 use ostler_proto::stat::StatPersisted;
 use ostler_storage::{
     disk::{Disk, OsDisk, replace_text},
+    error::{IoContext, StorageError},
     folders::DataFolders,
     lock::FolderLock,
     shared_files::SharedFiles,
@@ -67,8 +68,9 @@ fn a_link_in_the_place_of_a_new_file_is_replaced() {
     }
     let (dir, put) = linked(soft_link);
     assert!(put("log.1"));
-    let error = OsDisk.open_to_change(&dir.path().join("log.1")).err().unwrap();
-    assert!(error.to_string().contains("it is a link"), "{error}");
+    let path = dir.path().join("log.1");
+    let error = OsDisk.open_to_change(&path).during("open", &path).err().unwrap();
+    assert!(matches!(error, StorageError::IsLink { .. }), "{error}");
     // A link to a file that does not exist yet.
     fs::remove_file(dir.path().join("theirs")).unwrap();
     OsDisk.create(&dir.path().join("log.1")).unwrap();
