@@ -14,7 +14,7 @@
 
 use crate::{
     claim::Claim,
-    nodes::{PersistentNode, place},
+    nodes::{PersistentNode, member_path},
     until_answered::{fired, pause, until_answered},
 };
 use ostler_client::{Client, Error, Hold, Result, Watch, Zxid, paths};
@@ -59,13 +59,17 @@ pub struct SetPartitioner {
 
 /// The items that a member owns. They are released in the background when this is dropped.
 #[derive(Debug)]
-#[must_use = "what is dropped is not owned any more"]
+#[must_use = "a share that is dropped is released"]
 pub struct Share {
-    claims: Vec<(String, Claim, Hold)>,
+    claims: Vec<OwnedItem>,
+    /// Fires when a member joins or leaves; `None` once it has fired.
     members: Option<Watch>,
 }
 
-/// Why a share must be released.
+/// An item of a share, the claim of its znode, and the proof that the claim's session lives.
+type OwnedItem = (String, Claim, Hold);
+
+/// The reason for which a share must be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ShareEnd {
     /// A member has joined or left. `RELEASE` in kazoo.
@@ -102,10 +106,10 @@ impl SetPartitioner {
         let items: BTreeSet<String> = items.into_iter().collect();
         let locks = paths::join(path, "locks");
         for item in &items {
-            place(&locks, item)?;
+            member_path(&locks, item)?;
         }
         let party = paths::join(path, "party");
-        let member = PersistentNode::start(client, &place(&party, id)?, b"")?;
+        let member = PersistentNode::start(client, &member_path(&party, id)?, b"")?;
         let (client, path, id) = (client.clone(), path.to_owned(), id.to_owned());
         Ok(SetPartitioner { client, path, id, items, settle, member })
     }
@@ -129,7 +133,7 @@ impl SetPartitioner {
         let party = paths::join(&self.path, "party");
         let look = || self.client.get_children(&party).watch();
         let (names, mut members) = match until_answered(&self.client, look).await {
-            // Another client has deleted it; this member creates it again with its own znode.
+            // Another client has deleted the members' parent; this member creates it again with its own znode.
             Err(error) if error.is_no_node() => {
                 pause(1).await;
                 return Ok(None);
@@ -141,7 +145,7 @@ impl SetPartitioner {
             return Ok(None);
         }
         let Some(items) = share_of(&self.id, &names, &self.items) else {
-            // Its session has ended, and it is about to join again.
+            // This member's session has ended, and it is about to join again.
             fired(members.await)?;
             return Ok(None);
         };
@@ -157,7 +161,7 @@ impl SetPartitioner {
     }
 
     /// Takes each item as soon as its former owner releases it.
-    async fn take(&self, items: &[&str]) -> Result<Vec<(String, Claim, Hold)>> {
+    async fn take(&self, items: &[&str]) -> Result<Vec<OwnedItem>> {
         let mut claims = Vec::with_capacity(items.len());
         for item in items {
             let path = paths::join(&paths::join(&self.path, "locks"), item);
@@ -196,7 +200,7 @@ impl Share {
         self.claims.iter().all(|(_, claim, _)| claim.session().is_alive())
     }
 
-    /// Waits until the share must be released, and says why.
+    /// Waits until the share must be released, and returns the reason.
     pub async fn ended(&mut self) -> ShareEnd {
         let members = &mut self.members;
         let changed = async {

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_enter() {
+    fn members_enter_when_there_are_enough_or_the_barrier_is_open() {
         assert_eq!(entry(&names(""), 1), Entry::TooFew);
         assert_eq!(entry(&names("b"), 2), Entry::TooFew);
         assert_eq!(entry(&names("b a"), 2), Entry::Enough(vec!["a", "b"]));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_when() {
+    fn first_member_leaves_last() {
         assert_eq!(exit(&names(""), "b"), Exit::Gone);
         assert_eq!(exit(&names("ready"), "b"), Exit::Gone);
         assert_eq!(exit(&names("ready b"), "b"), Exit::Last);

@@ -8,20 +8,20 @@ use std::marker::PhantomData;
 pub trait AtomicNumber: Copy + Send + Sync + std::fmt::Debug + private::Sealed {
     /// Zero, which an absent znode and one without data hold.
     const ZERO: Self;
-    /// As bytes.
+    /// An array of the number's size.
     type Bytes: AsRef<[u8]> + Default + AsMut<[u8]>;
 
-    /// As a znode holds it.
+    /// The bytes of a znode that holds this number.
     fn to_bytes(self) -> Self::Bytes;
 
-    /// From what a znode holds.
+    /// The number that a znode with these bytes holds.
     fn from_bytes(bytes: Self::Bytes) -> Self;
 
-    /// The sum; it wraps around at the ends as Java's does.
+    /// The sum. It wraps around at the ends of the type, as in Java.
     #[must_use]
     fn plus(self, other: Self) -> Self;
 
-    /// Zero less this.
+    /// The number with the opposite sign.
     #[must_use]
     fn negated(self) -> Self;
 }
@@ -64,7 +64,7 @@ pub(crate) fn encode<N: AtomicNumber>(number: N) -> Bytes {
     Bytes::copy_from_slice(number.to_bytes().as_ref())
 }
 
-/// Curator reads no data as zero, and leaves bytes that follow the number alone.
+/// The number that the data begins with. As in Curator, no data is zero, and bytes after the number are ignored.
 pub(crate) fn decode<N: AtomicNumber>(path: &str, data: &[u8]) -> Result<N> {
     if data.is_empty() {
         return Ok(N::ZERO);
@@ -102,10 +102,10 @@ pub struct DistributedAtomicNumber<N> {
     number: PhantomData<N>,
 }
 
-/// Eight bytes.
+/// A number of eight bytes.
 pub type DistributedAtomicLong = DistributedAtomicNumber<i64>;
 
-/// Four bytes.
+/// A number of four bytes.
 pub type DistributedAtomicInteger = DistributedAtomicNumber<i32>;
 
 impl<N: AtomicNumber> DistributedAtomicNumber<N> {
@@ -190,11 +190,11 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         self.add(N::from(true).negated()).await
     }
 
-    /// Adds `delta`. At its ends the number wraps around, as Java's does.
+    /// Adds `delta`. The number wraps around at the ends of the type, as in Java.
     ///
     /// # Errors
-    /// [`CounterError::Corrupt`]; those of [`DistributedAtomicValue::update`]. After connection loss it may be added
-    /// or not.
+    /// [`CounterError::Corrupt`]; those of [`DistributedAtomicValue::update`]. After connection loss `delta` may
+    /// be added or not.
     pub async fn add(&self, delta: N) -> Result<AtomicUpdate<N>> {
         let path = self.value.path();
         let sum = |data: Option<&Bytes>| {

@@ -9,7 +9,9 @@ use std::num::NonZeroU16;
 #[derive(Debug)]
 pub struct CachedAtomicNumber<N> {
     number: DistributedAtomicNumber<N>,
+    /// The size of a block.
     factor: N,
+    /// The rest of the block: the next number, and the first number after the block.
     left: Option<(N, N)>,
 }
 

@@ -32,7 +32,7 @@ use ostler_client::Error;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum CounterError {
-    /// An operation of the client fails.
+    /// An operation of the client has failed.
     #[error(transparent)]
     Client(#[from] Error),
     /// The lock of [`PromotedToLock`] could not be acquired. Nothing was changed.

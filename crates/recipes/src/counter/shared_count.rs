@@ -30,7 +30,7 @@ impl CountChanges {
         Some(number(&self.path, changed))
     }
 
-    /// The count now; a later change is one for [`next`](CountChanges::next).
+    /// The count now. [`next`](CountChanges::next) then waits for a later change.
     pub(crate) fn now(&mut self) -> Result<i32> {
         number(&self.path, self.changes.now()).map(|count| count.value)
     }

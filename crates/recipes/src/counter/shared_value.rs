@@ -12,7 +12,7 @@ use ostler_client::{Bytes, Client, Error, ErrorCode, Stat, Watch, WatchedEvent, 
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A value, and when it was written.
+/// A value, and the transaction that wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionedValue<T> {
     /// The zxid of the transaction that wrote the value. It grows from write to write, also if the znode's version
@@ -39,29 +39,29 @@ impl<T> VersionedValue<T> {
 pub struct SharedValue {
     client: Client,
     path: String,
-    current: Arc<watch::Sender<Current>>,
+    current: Arc<watch::Sender<KnownValue>>,
     _work: BackgroundTask,
 }
 
-/// What is known of a value.
+/// The newest value that this client knows.
 #[derive(Debug)]
-struct Current {
+struct KnownValue {
     value: VersionedValue<Bytes>,
-    /// The client is closed: nobody looks for changes any more.
+    /// The client is closed, so no change comes any more.
     ended: bool,
 }
 
 /// The changes of a [`SharedValue`], for one reader.
 #[derive(Debug, Clone)]
 pub struct ValueChanges {
-    current: watch::Receiver<Current>,
-    /// What wrote the value that the reader knows.
+    current: watch::Receiver<KnownValue>,
+    /// The zxid of the value that the reader got last.
     known: Zxid,
 }
 
 impl ValueChanges {
-    /// Waits for a change since the last call, and gives the newest value; changes in between are left out. `None`
-    /// once the value or the client is closed.
+    /// Waits for a change since the last call, and returns the newest value. Earlier changes are left out. `None` once
+    /// the value or the client is closed.
     pub async fn next(&mut self) -> Option<VersionedValue<Bytes>> {
         loop {
             let (newest, ended) = {
@@ -78,7 +78,7 @@ impl ValueChanges {
         }
     }
 
-    /// The value now; a later change is one for [`next`](ValueChanges::next).
+    /// The value now. [`next`](ValueChanges::next) then waits for a later change.
     pub(crate) fn now(&mut self) -> VersionedValue<Bytes> {
         let value = self.current.borrow_and_update().value.clone();
         self.known = value.zxid;
@@ -87,16 +87,16 @@ impl ValueChanges {
 }
 
 impl SharedValue {
-    /// Creates the znode with `seed` if it is not there, and reads it.
+    /// Creates the znode with `seed` if it does not exist, and reads it.
     ///
     /// # Errors
-    /// Those of create and getData; `NotReadOnly` at a server that is cut off from the others.
+    /// Those of create and getData; `NotReadOnly` from a server that is cut off from the others.
     pub async fn start(client: &Client, path: &str, seed: impl AsRef<[u8]>) -> Result<SharedValue> {
         let seed = seed.as_ref();
         let first = loop {
             let create = || async {
                 match client.create(path, seed).creating_container_parents().await {
-                    // How long that lasts nobody knows, so whoever asks is told.
+                    // The server is cut off. This can last, so the caller gets the error.
                     Err(error) if error.code() == Some(ErrorCode::NotReadOnly) => Ok(Err(error)),
                     made => made.map(Ok),
                 }
@@ -107,12 +107,12 @@ impl SharedValue {
                 Err(error) => return Err(error.into()),
             }
             match until_answered(client, || client.get_data(path)).await {
-                // Deleted again at once.
+                // Another client has deleted the znode: it is created again.
                 Err(error) if error.is_no_node() => {}
                 read => break versioned(read?),
             }
         };
-        let current = Arc::new(watch::Sender::new(Current { value: first, ended: false }));
+        let current = Arc::new(watch::Sender::new(KnownValue { value: first, ended: false }));
         let work = BackgroundTask::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
         Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
     }
@@ -122,15 +122,15 @@ impl SharedValue {
         self.current.borrow().value.value.clone()
     }
 
-    /// The value as it was last seen, and when it was written.
+    /// The value as it was last seen, and the transaction that wrote it.
     pub fn versioned(&self) -> VersionedValue<Bytes> {
         self.current.borrow().value.clone()
     }
 
-    /// Sets the value, whatever it is now.
+    /// Sets the value unconditionally.
     ///
     /// # Errors
-    /// `NoNode` if it was deleted; [`Error::ConnectionLoss`]: it may be set or not.
+    /// `NoNode` if the znode was deleted. [`Error::ConnectionLoss`]: the value may be set or not.
     pub async fn set(&self, value: impl AsRef<[u8]>) -> Result<()> {
         let value = value.as_ref();
         let stat = self.client.set_data(&self.path, value).await?;
@@ -138,14 +138,14 @@ impl SharedValue {
         Ok(())
     }
 
-    /// Sets the value if nobody has since `previous` was read. False if somebody has: then the value is read anew, and
-    /// a loop of [`versioned`](SharedValue::versioned) and this makes progress.
+    /// Sets the value if it has not been set since `previous` was read. Returns false if it has. Then the newest value is
+    /// read, so a loop of [`versioned`](SharedValue::versioned) and `try_set` makes progress.
     ///
     /// # Errors
-    /// [`CounterError::VersionUnusable`]; [`Error::ConnectionLoss`]: it may be set or not.
+    /// [`CounterError::VersionUnusable`]. [`Error::ConnectionLoss`]: the value may be set or not.
     pub async fn try_set(&self, previous: &VersionedValue<Bytes>, value: impl AsRef<[u8]>) -> Result<bool> {
         let value = value.as_ref();
-        // A transaction writes a znode's data once, so it stands for the data.
+        // A transaction writes a znode's data at most once, so equal zxids mean equal data.
         if previous.zxid != self.current.borrow().value.zxid {
             return Ok(false);
         }
@@ -174,8 +174,8 @@ fn versioned((value, stat): (Bytes, Stat)) -> VersionedValue<Bytes> {
     VersionedValue { zxid: stat.mzxid, version: stat.version, value }
 }
 
-/// Reads and own writes come in any order; only what is newer counts.
-fn update(current: &watch::Sender<Current>, next: VersionedValue<Bytes>) {
+/// Takes `next` if it is newer than the known value. Results of reads and of own writes come in any order.
+fn update(current: &watch::Sender<KnownValue>, next: VersionedValue<Bytes>) {
     current.send_if_modified(|current| {
         let newer = next.zxid > current.value.zxid;
         if newer {
@@ -186,10 +186,10 @@ fn update(current: &watch::Sender<Current>, next: VersionedValue<Bytes>) {
 }
 
 /// Reads the value at each change, until the client is closed.
-async fn follow(client: Client, path: String, current: Arc<watch::Sender<Current>>) {
+async fn follow(client: Client, path: String, current: Arc<watch::Sender<KnownValue>>) {
     let mut refused = 0;
     loop {
-        match look(&client, &path, &current).await {
+        match read_and_watch(&client, &path, &current).await {
             Ok(changed) => {
                 refused = 0;
                 if ended(changed.await) {
@@ -197,7 +197,7 @@ async fn follow(client: Client, path: String, current: Arc<watch::Sender<Current
                 }
             }
             Err(Error::Closed) => break,
-            // Nothing tells of its being allowed again.
+            // The server refuses the read. No event comes when it allows the read again.
             Err(error) => {
                 if refused == 0 {
                     tracing::warn!(path, %error, "a shared value cannot be read");
@@ -210,13 +210,17 @@ async fn follow(client: Client, path: String, current: Arc<watch::Sender<Current
     current.send_modify(|current| current.ended = true);
 }
 
-/// Whether no more changes will be told; a watch that was removed is set again.
+/// Whether the client is closed, by the end of a watch. A watch that was removed is set again.
 fn ended(changed: ostler_client::Result<WatchedEvent>) -> bool {
     matches!(changed, Err(Error::Closed | Error::SessionExpired { .. }))
 }
 
-/// Reads the value, if it is there; gives what tells of the next change.
-async fn look(client: &Client, path: &str, current: &watch::Sender<Current>) -> ostler_client::Result<Watch> {
+/// Reads the value, if the znode exists. Returns the watch for the next change.
+async fn read_and_watch(
+    client: &Client,
+    path: &str,
+    current: &watch::Sender<KnownValue>,
+) -> ostler_client::Result<Watch> {
     loop {
         match until_answered(client, || client.get_data(path).watch()).await {
             Ok((read, changed)) => {
@@ -236,10 +240,10 @@ async fn look(client: &Client, path: &str, current: &watch::Sender<Current>) -> 
 mod tests {
     use super::*;
 
-    /// CURATOR-688: after 2,147,483,647 comes -2,147,483,648, and the value is new all the same. CURATOR-329: so is
-    /// version 0.
+    /// CURATOR-688: a value with the version -2,147,483,648 is newer than one with 2,147,483,647. CURATOR-329: so is a value
+    /// with the version 0 in a new znode.
     #[test]
-    fn curator_688_what_is_newer_is_told_by_the_transaction() {
+    fn curator_688_the_zxid_and_not_the_version_shows_the_newer_value() {
         let at = |zxid, version, value: &str| VersionedValue {
             zxid: Zxid(zxid),
             version,
@@ -252,7 +256,7 @@ mod tests {
             (at(6, i32::MIN, "b"), at(5, i32::MAX, "a"), "b"),
             (at(6, 2, "b"), at(6, 2, "b"), "b"),
         ] {
-            let current = watch::Sender::new(Current { value: now, ended: false });
+            let current = watch::Sender::new(KnownValue { value: now, ended: false });
             update(&current, next);
             assert_eq!(current.borrow().value.value, expected);
         }

@@ -1,5 +1,5 @@
-//! Setting and creating a znode on the condition that nobody else has, and finding out whether that was done when
-//! the reply is lost.
+//! Conditional writes: sets or creates a znode if no other client has. If the reply is lost, the znode shows whether the
+//! write was done.
 
 use crate::{
     counter::{CounterError, Result},
@@ -7,41 +7,42 @@ use crate::{
 };
 use ostler_client::{Bytes, Client, Error, Stat};
 
-/// What became of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Swap {
-    /// It was done.
+    /// The write was done.
     Done(Stat),
-    /// Somebody else was there before; nothing was changed.
+    /// Another client has written before. Nothing was changed.
     Lost,
 }
 
-/// What a look at the znode says of a write whose reply was lost.
+/// The znode's evidence about a write whose reply was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Traces {
-    /// It was not done, and can be tried again.
+enum Evidence {
+    /// The write was not done, and can be tried again.
     NotDone,
-    /// It was not done, and somebody else has written.
+    /// The write was not done, and another client has written.
     Lost,
-    /// It may have been done.
+    /// The write may have been done.
     Unclear,
 }
 
-/// Before the write the znode had `expected` as its version.
-fn traces_of_set(expected: i32, data: &[u8], found: Option<(&[u8], &Stat)>) -> Traces {
+/// Evidence about a write of `data` to a znode that had the version `expected` before.
+fn evidence_of_set(expected: i32, data: &[u8], found: Option<(&[u8], &Stat)>) -> Evidence {
     match found {
-        Some((_, stat)) if stat.version == expected => Traces::NotDone,
-        // The first write after that version was another.
-        Some((now, stat)) if stat.version == expected.wrapping_add(1) && now != data => Traces::Lost,
-        _ => Traces::Unclear,
+        Some((_, stat)) if stat.version == expected => Evidence::NotDone,
+        // The first write after that version was another client's.
+        Some((now, stat)) if stat.version == expected.wrapping_add(1) && now != data => Evidence::Lost,
+        _ => Evidence::Unclear,
     }
 }
 
-fn traces_of_create(data: &[u8], found: Option<(&[u8], &Stat)>) -> Traces {
+/// Evidence about the creation of a znode with `data`.
+fn evidence_of_create(data: &[u8], found: Option<(&[u8], &Stat)>) -> Evidence {
     match found {
-        None => Traces::NotDone,
-        Some((now, stat)) if stat.version == 0 && now != data => Traces::Lost,
-        Some(_) => Traces::Unclear,
+        None => Evidence::NotDone,
+        Some((now, stat)) if stat.version == 0 && now != data => Evidence::Lost,
+        Some(_) => Evidence::Unclear,
     }
 }
 
@@ -52,23 +53,24 @@ pub(crate) async fn set(client: &Client, path: &str, data: &[u8], expected: i32)
     }
     let ask = || client.set_data(path, data).version(expected);
     let lost = |error: &Error| error.is_bad_version() || error.is_no_node();
-    settle(client, path, ask, lost, |stat| stat, |found| traces_of_set(expected, data, found)).await
+    settle(client, path, ask, lost, |stat| stat, |found| evidence_of_set(expected, data, found)).await
 }
 
-/// Creates the znode, and those above as containers, if it is not there.
+/// Creates the znode if it does not exist. Missing parents are created as containers.
 pub(crate) async fn create(client: &Client, path: &str, data: &[u8]) -> Result<Swap> {
     let ask = || client.create(path, data).creating_container_parents();
     let lost = Error::is_node_exists;
-    settle(client, path, ask, lost, |made| made.stat, |found| traces_of_create(data, found)).await
+    settle(client, path, ask, lost, |made| made.stat, |found| evidence_of_create(data, found)).await
 }
 
+/// Sends the write until its outcome is known, or cannot be known.
 async fn settle<T, F>(
     client: &Client,
     path: &str,
     mut ask: impl FnMut() -> F,
     lost: impl Fn(&Error) -> bool,
     stat: impl Fn(T) -> Stat,
-    traces: impl Fn(Option<(&[u8], &Stat)>) -> Traces,
+    evidence: impl Fn(Option<(&[u8], &Stat)>) -> Evidence,
 ) -> Result<Swap>
 where
     F: IntoFuture<Output = ostler_client::Result<T>>,
@@ -82,14 +84,14 @@ where
             Err(error) => return Err(error.into()),
         };
         if error.is_outcome_unknown() {
-            let found = look(client, path).await?;
-            match traces(found.as_ref().map(|(data, stat)| (&data[..], stat))) {
-                Traces::NotDone => {}
-                Traces::Lost => return Ok(Swap::Lost),
-                Traces::Unclear => return Err(error.into()),
+            let found = read_now(client, path).await?;
+            match evidence(found.as_ref().map(|(data, stat)| (&data[..], stat))) {
+                Evidence::NotDone => {}
+                Evidence::Lost => return Ok(Swap::Lost),
+                Evidence::Unclear => return Err(error.into()),
             }
         } else if tries >= 1 {
-            // Nothing was sent, for as long as the client waits for a connection.
+            // The client has waited for a connection in vain twice, and has not sent the request.
             return Err(error.into());
         }
         tries += 1;
@@ -97,8 +99,8 @@ where
     }
 }
 
-/// The znode, as new as it is at this moment.
-async fn look(client: &Client, path: &str) -> ostler_client::Result<Option<(Bytes, Stat)>> {
+/// Reads the znode's present state, after a sync.
+async fn read_now(client: &Client, path: &str) -> ostler_client::Result<Option<(Bytes, Stat)>> {
     until_answered(client, || client.sync(path)).await?;
     match until_answered(client, || client.get_data(path)).await {
         Ok(found) => Ok(Some(found)),
@@ -112,24 +114,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_tells_what_was_done() {
+    fn data_and_version_show_whether_a_write_was_done() {
         let at = |version| Stat { version, ..Stat::default() };
-        for (expected, now, version, traces) in [
-            (4, "old", 4, Traces::NotDone),
-            (4, "new", 4, Traces::NotDone),
-            (4, "other", 5, Traces::Lost),
-            (4, "new", 5, Traces::Unclear),
-            (4, "other", 6, Traces::Unclear),
-            (i32::MAX, "other", i32::MIN, Traces::Lost),
+        for (expected, now, version, evidence) in [
+            (4, "old", 4, Evidence::NotDone),
+            (4, "new", 4, Evidence::NotDone),
+            (4, "other", 5, Evidence::Lost),
+            (4, "new", 5, Evidence::Unclear),
+            (4, "other", 6, Evidence::Unclear),
+            (i32::MAX, "other", i32::MIN, Evidence::Lost),
         ] {
             let stat = at(version);
             let found = Some((now.as_bytes(), &stat));
-            assert_eq!(traces_of_set(expected, b"new", found), traces, "{expected} {now} {version}");
+            assert_eq!(evidence_of_set(expected, b"new", found), evidence, "{expected} {now} {version}");
         }
-        assert_eq!(traces_of_set(4, b"new", None), Traces::Unclear, "deleted since");
-        assert_eq!(traces_of_create(b"new", None), Traces::NotDone);
-        assert_eq!(traces_of_create(b"new", Some((b"other", &at(0)))), Traces::Lost);
-        assert_eq!(traces_of_create(b"new", Some((b"new", &at(0)))), Traces::Unclear);
-        assert_eq!(traces_of_create(b"new", Some((b"other", &at(1)))), Traces::Unclear);
+        assert_eq!(evidence_of_set(4, b"new", None), Evidence::Unclear, "deleted since");
+        assert_eq!(evidence_of_create(b"new", None), Evidence::NotDone);
+        assert_eq!(evidence_of_create(b"new", Some((b"other", &at(0)))), Evidence::Lost);
+        assert_eq!(evidence_of_create(b"new", Some((b"new", &at(0)))), Evidence::Unclear);
+        assert_eq!(evidence_of_create(b"new", Some((b"other", &at(1)))), Evidence::Unclear);
     }
 }

@@ -18,12 +18,12 @@ use std::{
 #[derive(Debug)]
 pub struct ServiceCache<P> {
     cache: PathChildrenCache,
-    /// By name of the znode.
-    read: Mutex<HashMap<String, Read<P>>>,
+    /// The parsed data of each znode, by the znode's name.
+    parsed: Mutex<HashMap<String, ParsedNode<P>>>,
 }
 
-/// What a znode's data has been read as, and the transaction that wrote it.
-type Read<P> = (Zxid, Option<Arc<ServiceInstance<P>>>);
+/// The zxid by which a znode's data was written, and the instance in the data, if it is one.
+type ParsedNode<P> = (Zxid, Option<Arc<ServiceInstance<P>>>);
 
 /// The changes of a [`ServiceCache`], for one reader.
 #[derive(Debug)]
@@ -39,7 +39,10 @@ impl ServiceChanges {
 
 impl<P: DeserializeOwned> ServiceCache<P> {
     pub(crate) fn start(client: &Client, path: &str) -> Result<ServiceCache<P>> {
-        Ok(ServiceCache { cache: PathChildrenCache::start(client, path)?, read: Mutex::new(HashMap::new()) })
+        Ok(ServiceCache {
+            cache: PathChildrenCache::start(client, path)?,
+            parsed: Mutex::new(HashMap::new()),
+        })
     }
 
     /// Waits until all instances that existed at the start are known.
@@ -53,7 +56,7 @@ impl<P: DeserializeOwned> ServiceCache<P> {
     /// The instances, by the names of their znodes.
     pub fn instances(&self) -> Vec<Arc<ServiceInstance<P>>> {
         let nodes = self.cache.children();
-        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = HashMap::with_capacity(nodes.len());
         let mut found = Vec::with_capacity(nodes.len());
         for node in &nodes {
@@ -78,7 +81,7 @@ fn instance_of<P: DeserializeOwned>(node: &CachedNode) -> Option<Arc<ServiceInst
     match read(&node.path, &node.data) {
         Ok(instance) => Some(Arc::new(instance)),
         Err(error) => {
-            tracing::warn!(name = paths::name(&node.path), %error, "left out");
+            tracing::warn!(name = paths::name(&node.path), %error, "a znode of a service is left out");
             None
         }
     }

@@ -19,12 +19,13 @@ impl Default for DownInstancePolicy {
     }
 }
 
-/// An instance that is registered again is another.
+/// An instance's id and time of registration: an instance that is registered again counts as another one.
 pub(crate) type Key = (String, i64);
 
 #[derive(Debug)]
 pub(crate) struct DownInstances {
     policy: DownInstancePolicy,
+    /// The time of an instance's first error, and the number of its errors.
     errors: HashMap<Key, (Instant, u32)>,
 }
 
@@ -33,13 +34,13 @@ impl DownInstances {
         DownInstances { policy, errors: HashMap::new() }
     }
 
-    /// An instance has failed.
+    /// Notes that an instance has failed.
     pub(crate) fn note(&mut self, key: Key, now: Instant) {
         self.forget_old(now);
         self.errors.entry(key).or_insert((now, 0)).1 += 1;
     }
 
-    /// Whether it may be given out.
+    /// Whether the instance may be given out.
     pub(crate) fn is_up(&self, key: &Key, now: Instant) -> bool {
         self.errors.get(key).is_none_or(|(first, errors)| {
             now.duration_since(*first) >= self.policy.timeout || *errors < self.policy.error_threshold
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_count_for_a_time() {
+    fn instance_with_two_errors_is_down_for_the_timeout() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let key = |registered| ("i".to_owned(), registered);

@@ -108,6 +108,7 @@ mod tests {
     const DISABLED: &str = r#"{"name":"name","id":"id","address":"1.2.3.4","port":10,"sslPort":null,"payload":"text","registrationTimeUTC":1700000000123,"serviceType":"PERMANENT","uriSpec":null,"enabled":false}"#;
     const OBJECT: &str = r#"{"name":"name","id":"id","address":"1.2.3.4","port":10,"sslPort":null,"payload":{"@class":"Payload","val":"x"},"registrationTimeUTC":1700000000123,"serviceType":"DYNAMIC_SEQUENTIAL","uriSpec":null,"enabled":true}"#;
 
+    /// Parses the JSON, checks that it is written the same, and returns the instance.
     fn same<P: Serialize + DeserializeOwned>(json: &str) -> ServiceInstance<P> {
         let instance: ServiceInstance<P> = serde_json::from_str(json).unwrap();
         let written = serde_json::to_string(&instance).unwrap();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_has_curators_defaults() {
+    fn missing_fields_have_curators_defaults() {
         let instance: ServiceInstance = serde_json::from_str("{}").unwrap();
         assert!(instance.enabled && instance.name.is_empty());
         assert_eq!(instance.service_type, ServiceType::Dynamic);

@@ -27,31 +27,31 @@ use ostler_client::Error;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
-    /// An operation of the client fails.
+    /// An operation of the client has failed.
     #[error(transparent)]
     Client(#[from] Error),
     /// A znode's data is not an instance.
     #[error("{path}: not an instance of a service: {cause}")]
     NoInstance {
-        /// The znode.
+        /// The znode's path.
         path: Box<str>,
-        /// What is wrong with it.
+        /// The reason.
         cause: serde_json::Error,
     },
     /// An instance's payload cannot be written as JSON.
     #[error("instance {id} cannot be written as JSON: {cause}")]
     Payload {
-        /// The instance.
+        /// The instance's id.
         id: Box<str>,
-        /// What is wrong with it.
+        /// The reason.
         cause: serde_json::Error,
     },
     /// The instance is not registered through this value.
     #[error("instance {id} of service {name} is not registered here")]
     NotRegistered {
-        /// The service.
+        /// The service's name.
         name: Box<str>,
-        /// The instance.
+        /// The instance's id.
         id: Box<str>,
     },
 }

@@ -42,14 +42,15 @@ pub struct ServiceDiscovery<P = serde_json::Value> {
     payload: PhantomData<fn(P) -> P>,
 }
 
-/// An instance's service and its id: ids need not be unique but within a service.
+/// An instance's service and id. Ids are unique within a service.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Key {
     name: String,
     id: String,
 }
 
-/// Locked while an instance comes or goes, so that one that comes again does not meet itself going.
+/// The registration of an instance. It is locked while the instance is registered or unregistered, so that a new
+/// registration does not meet the deletion of the earlier one.
 type Slot = Arc<tokio::sync::Mutex<Option<Registration>>>;
 
 #[derive(Debug, Clone)]
@@ -76,7 +77,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
     fn slot(&self, name: &str, id: &str) -> Slot {
         // Each change of the map is one call, so it is whole.
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is not registered any more, and nobody is about to register.
+        // Removes the slots of instances that are neither registered nor in use.
         registered.retain(|_, slot| {
             Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|registration| registration.is_some())
         });
@@ -100,8 +101,8 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
             drop(registered);
             return Ok(node.set_data(data).await?);
         }
-        if let Some(of_another_type) = registered.take() {
-            of_another_type.node.finish().await;
+        if let Some(earlier) = registered.take() {
+            earlier.node.finish().await;
         }
         let mode = match service_type {
             ServiceType::Dynamic => CreateMode::Ephemeral,
@@ -171,7 +172,9 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         for id in children(&self.client, &self.service(name)).await? {
             match self.instance(name, &id).await {
                 Ok(instance) => found.extend(instance),
-                Err(DiscoveryError::NoInstance { path, cause }) => tracing::warn!(%path, %cause, "left out"),
+                Err(DiscoveryError::NoInstance { path, cause }) => {
+                    tracing::warn!(%path, %cause, "a znode of a service is left out")
+                }
                 Err(error) => return Err(error),
             }
         }

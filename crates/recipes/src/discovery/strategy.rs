@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn each_chooses_its_way() {
+    fn strategies_choose_in_turn_the_same_or_at_random() {
         assert_eq!(chosen(&RoundRobin::default(), &["abc", "abc", "abc", "abc", "", "ab"]), "abca-b");
         let sticky = Sticky::new(RoundRobin::default());
         assert_eq!(chosen(&sticky, &["abc", "abc", "xabc", "bc", "abc", "", "ab"]), "aaacc-b");

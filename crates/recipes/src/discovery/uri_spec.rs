@@ -19,7 +19,7 @@ pub struct UriSpec {
 pub struct UriPart {
     /// Text, or a variable's name.
     pub value: String,
-    /// Whether it is a variable.
+    /// Whether this is a variable.
     pub variable: bool,
 }
 
@@ -76,14 +76,14 @@ impl fmt::Display for UriSpec {
     }
 }
 
-/// Where the values of variables come from.
+/// The values of variables: those that the caller gives, and then the instance's fields.
 pub(crate) struct Variables<'a, P> {
     pub(crate) given: &'a [(&'a str, &'a str)],
     pub(crate) instance: Option<&'a ServiceInstance<P>>,
 }
 
 impl UriSpec {
-    /// Its parts.
+    /// The parts, in order.
     pub fn parts(&self) -> &[UriPart] {
         &self.parts
     }

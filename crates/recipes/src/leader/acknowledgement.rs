@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn acknowledgement_is_read_as_written() {
         let text = Bytes::from(written(Token(Zxid(31)), "/a/latch-0000000001", b"ready\n1"));
         let expected = Acknowledged {
             token: Token(Zxid(31)),

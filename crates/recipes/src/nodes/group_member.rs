@@ -7,8 +7,8 @@ use crate::{
 use ostler_client::{Bytes, Client, Error, Result, paths};
 use std::collections::BTreeMap;
 
-/// Where a member's znode is. One further down would be somebody else's.
-pub(crate) fn place(group: &str, id: &str) -> Result<String> {
+/// The path of a member's znode. A path with more levels is refused: it could be below another member's znode.
+pub(crate) fn member_path(group: &str, id: &str) -> Result<String> {
     let path = paths::join(group, id);
     if id.contains('/') || !paths::is_valid(&path) {
         return Err(Error::BadPath { path: path.into() });
@@ -40,7 +40,7 @@ impl GroupMember {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn start(client: &Client, path: &str, id: &str, data: impl AsRef<[u8]>) -> Result<GroupMember> {
-        let node = PersistentNode::start(client, &place(path, id)?, data)?;
+        let node = PersistentNode::start(client, &member_path(path, id)?, data)?;
         Ok(GroupMember { id: id.to_owned(), node, cache: PathChildrenCache::start(client, path)? })
     }
 
@@ -53,7 +53,7 @@ impl GroupMember {
         self.cache.initialized().await
     }
 
-    /// The members and their data, by id. This one is always among them.
+    /// The members and their data, by id. This member is always among them.
     pub fn members(&self) -> BTreeMap<String, Bytes> {
         let others = self.cache.children();
         let mut members: BTreeMap<String, Bytes> =

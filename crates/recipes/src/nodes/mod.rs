@@ -6,6 +6,6 @@ mod persistent_ttl_node;
 mod upkeep;
 
 pub use group_member::GroupMember;
-pub(crate) use group_member::place;
+pub(crate) use group_member::member_path;
 pub use persistent_node::{Creations, PersistentNode, PersistentNodeBuilder};
 pub use persistent_ttl_node::PersistentTtlNode;

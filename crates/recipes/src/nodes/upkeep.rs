@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_already() {
+    fn only_an_ephemeral_of_a_former_session_is_replaced() {
         let (now, former) = (SessionId(7), Some(SessionId(5)));
         for (mode, owner, expected) in [
             (CreateMode::Ephemeral, 7, Found::Adopt),

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_put_back_under_its_name() {
+    fn failed_item_keeps_its_id_or_priority() {
         let check = |kind, name: &str, expected: &str| {
             assert_eq!(put_back(kind, name, at_ms(0x1234_5678)), expected, "{name}");
         };

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_refused_again_is_left_for_longer() {
+    async fn item_refused_again_is_left_for_longer() {
         let (mut aside, bad) = (SetAside::default(), || "bad".to_owned());
         assert_eq!(aside.left("bad"), None);
         aside.add(bad());

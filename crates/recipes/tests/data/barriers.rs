@@ -41,7 +41,7 @@ async fn a_barrier_survives_the_end_of_its_session_at_every_step() {
 }
 
 #[tokio::test]
-async fn who_stops_waiting_leaves_no_watch() {
+async fn wait_that_ends_at_its_limit_leaves_no_watch() {
     let world = World::new().await;
     let barrier = DistributedBarrier::new(&world.client, "/b");
     barrier.set().await.unwrap();
@@ -126,7 +126,7 @@ async fn gh_1290_nobody_enters_because_of_a_reconnect() {
 
 /// CURATOR-318: who has given up is no member, so a later one does not enter because of it.
 #[tokio::test]
-async fn curator_318_who_gives_up_is_not_counted() {
+async fn curator_318_member_that_gives_up_is_not_counted() {
     let world = World::new().await;
     let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
     let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
@@ -191,7 +191,7 @@ async fn members(world: &World, wanted: usize) -> Vec<String> {
 
 /// Whoever deletes it, and whatever for.
 #[tokio::test]
-async fn who_waits_without_a_znode_joins_again() {
+async fn waiting_member_whose_znode_is_deleted_joins_again() {
     let world = World::new().await;
     world.other.create("/d", b"").await.unwrap();
     let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
@@ -284,7 +284,7 @@ async fn a_slow_leaver_leaves_the_next_round_open() {
 }
 
 #[tokio::test]
-async fn who_stops_entering_or_is_dropped_leaves_no_member() {
+async fn dropped_entry_or_barrier_leaves_no_member() {
     let world = World::new().await;
     let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
     let entering = tokio::time::timeout(SHORT, first.enter()).await;

@@ -107,7 +107,7 @@ async fn a_cache_survives_the_end_of_its_session_at_every_step() {
 }
 
 #[tokio::test]
-async fn what_happens_while_there_is_no_connection_is_found_afterwards() {
+async fn changes_without_a_connection_are_found_after_the_reconnect() {
     for one_shot in [false, true] {
         let world = World::new().await;
         for path in ["/t", "/t/a", "/t/x", "/t/x/y", "/t/again"] {
@@ -135,7 +135,7 @@ async fn what_happens_while_there_is_no_connection_is_found_afterwards() {
 }
 
 #[tokio::test]
-async fn a_cache_of_what_is_not_there_is_initialized_and_waits() {
+async fn cache_of_a_missing_znode_is_initialized_and_waits() {
     for one_shot in [false, true] {
         let world = World::new().await;
         let mut cache = CuratorCache::builder(&world.client, "/t");
@@ -230,7 +230,7 @@ async fn curator_476_a_child_that_goes_while_it_is_read() {
 
 /// One znode that is set all the time keeps neither itself nor the others out.
 #[tokio::test]
-async fn what_changes_faster_than_it_is_read_is_held() {
+async fn znode_that_changes_faster_than_it_is_read_is_held() {
     let world = World::new().await;
     for path in ["/t", "/t/busy", "/t/quiet"] {
         world.other.create(path, b"0").await.unwrap();
@@ -279,7 +279,7 @@ async fn curator_729_a_cache_ends_with_its_client() {
 }
 
 #[tokio::test]
-async fn a_reader_that_does_not_keep_up_is_told_so() {
+async fn slow_reader_gets_the_number_of_missed_events() {
     let world = World::new().await;
     let cache = CuratorCache::builder(&world.client, "/t").unread_max(4).without_data().start().unwrap();
     within(cache.initialized()).await.unwrap();
@@ -299,7 +299,7 @@ async fn a_reader_that_does_not_keep_up_is_told_so() {
 }
 
 #[tokio::test]
-async fn what_may_not_be_read_is_told_and_not_held() {
+async fn unreadable_znode_is_reported_and_not_held() {
     let world = World::new().await;
     world.other.create("/t", b"").await.unwrap();
     let nobody = [Acl::world(Perms::CREATE)];
@@ -320,7 +320,7 @@ async fn what_may_not_be_read_is_told_and_not_held() {
 }
 
 #[tokio::test]
-async fn what_may_be_read_again_is_held() {
+async fn znode_that_becomes_readable_is_held() {
     for one_shot in [false, true] {
         let world = World::new().await;
         let nobody = [Acl::world(Perms::ADMIN)];
@@ -351,7 +351,7 @@ async fn what_may_be_read_again_is_held() {
 
 /// No event tells of a change of an ACL.
 #[tokio::test]
-async fn what_may_be_read_again_is_held_although_nothing_else_has_changed() {
+async fn znode_that_becomes_readable_is_held_without_another_change() {
     for one_shot in [true, false] {
         for path in ["/t", "/t/secret"] {
             let world = World::new().await;

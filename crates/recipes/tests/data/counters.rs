@@ -76,7 +76,7 @@ async fn a_count_survives_the_end_of_its_session_at_every_step() {
 
 /// CURATOR-329: the seed is for an absent znode only, also where the znode has version 0.
 #[tokio::test]
-async fn curator_329_the_seed_does_not_hide_what_is_there() {
+async fn curator_329_the_seed_does_not_hide_an_existing_value() {
     let world = World::new().await;
     let first = SharedCount::start(&world.client, "/count", 10).await.unwrap();
     let second = SharedCount::start(&world.other, "/count", 20).await.unwrap();
@@ -209,7 +209,7 @@ impl PromotionLock for Local {
 }
 
 #[tokio::test]
-async fn who_is_always_too_slow_takes_the_lock() {
+async fn writer_that_is_always_too_slow_takes_the_lock() {
     let world = World::new().await;
     let lock = Arc::new(tokio::sync::Mutex::new(()));
     let value = DistributedAtomicValue::new(&world.client, "/v", RetryPolicy::times(1, MS));
@@ -250,7 +250,7 @@ async fn finish(
 
 /// The mutex of a rival, who writes while it holds it.
 #[tokio::test]
-async fn who_is_always_too_slow_takes_the_mutex() {
+async fn writer_that_is_always_too_slow_takes_the_mutex() {
     let world = World::new().await;
     let rival = InterProcessMutex::new(&world.other, "/lock");
     world.other.create("/v", b"0").await.unwrap();

@@ -102,7 +102,7 @@ async fn curator_320_a_reconnect_leaves_services_alone() {
 
 /// CURATOR-164: what is unregistered while the connection comes back stays unregistered.
 #[tokio::test]
-async fn curator_164_what_is_unregistered_does_not_come_back() {
+async fn curator_164_unregistered_instance_does_not_come_back() {
     let world = World::new().await;
     for round in 0..10 {
         let here = services(&world.client);
@@ -150,7 +150,7 @@ async fn curator_175_registered_before_there_is_a_connection() {
 
 /// CURATOR-574: data that is no instance, empty data above all, is left out and stops nobody.
 #[tokio::test]
-async fn curator_574_what_is_no_instance_is_left_out() {
+async fn curator_574_data_that_is_no_instance_is_left_out() {
     let world = World::new().await;
     let here = services(&world.client);
     world.other.create(&path("api", "empty"), b"").creating_parents().await.unwrap();

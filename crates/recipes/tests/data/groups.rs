@@ -87,7 +87,7 @@ async fn a_set_is_divided_again_after_the_end_of_a_session() {
 }
 
 #[tokio::test]
-async fn what_the_next_owner_has_taken_stays_when_a_release_is_repeated() {
+async fn items_of_the_next_owner_stay_when_a_release_is_repeated() {
     let world = World::new().await;
     let mut here = member(&world.client, "b");
     let mut all = within(here.acquire()).await.unwrap();
@@ -116,7 +116,7 @@ async fn what_the_next_owner_has_taken_stays_when_a_release_is_repeated() {
 }
 
 #[tokio::test]
-async fn what_was_taken_without_an_answer_is_ones_own() {
+async fn items_taken_without_a_reply_are_owned() {
     let server = server().await;
     let take_and_release = async |root: &str, cut: Option<CutPoint>| {
         let world = World::on(server.clone(), root, None).await;
@@ -215,7 +215,7 @@ async fn a_transaction_survives_the_end_of_a_session_at_every_step() {
 }
 
 #[tokio::test]
-async fn who_does_not_vote_is_decided_for() {
+async fn transaction_is_aborted_for_sites_that_do_not_vote() {
     let world = World::new().await;
     let transaction = Transaction::begin(&world.client, "/tx", &["a", "b"]).await.unwrap();
     transaction.vote("a", Vote::Commit).await.unwrap();
@@ -231,7 +231,7 @@ async fn who_does_not_vote_is_decided_for() {
 
 /// Whoever ends it can be cut off in the middle: what is left of a transaction does not say what was decided.
 #[tokio::test]
-async fn what_is_left_of_a_transaction_decides_nothing() {
+async fn partly_deleted_transaction_decides_nothing() {
     let world = World::new().await;
     let transaction = Transaction::begin(&world.client, "/tx", &["a", "b", "c"]).await.unwrap();
     transaction.vote("a", Vote::Abort).await.unwrap();
@@ -312,7 +312,7 @@ async fn an_id_is_one_name() {
 
 /// Nobody has decided, and nobody has closed anything.
 #[tokio::test]
-async fn who_waits_for_a_decision_does_so_without_a_watch_too() {
+async fn wait_for_a_decision_survives_a_removed_watch() {
     let world = World::new().await;
     let transaction = Transaction::begin(&world.client, "/tx", &["a"]).await.unwrap();
     let mut waiting = tokio::spawn({

@@ -1,4 +1,4 @@
-//! Counters, caches, nodes, barriers, queues and discovery against servers in this process, lone ones and ensembles,
+//! Counters, caches, nodes, barriers, queues and discovery against servers in this process, standalone ones and ensembles,
 //! with their connections cut, their sessions ended and their leader killed at every message.
 #![allow(clippy::unwrap_used)]
 

@@ -54,7 +54,7 @@ async fn a_failed_item_keeps_its_priority() {
 }
 
 #[tokio::test]
-async fn what_always_fails_does_not_keep_the_rest_waiting() {
+async fn item_that_always_fails_does_not_block_the_rest() {
     for before_refresh in [1, 2] {
         let world = World::new().await;
         let queue = under_lock(&world).build_priority(before_refresh).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_failed_item_is_due_again_later() {
 
 /// One item that can not even be looked at is left where it is, and tried again later.
 #[tokio::test]
-async fn what_is_refused_does_not_keep_the_rest_waiting() {
+async fn refused_item_does_not_block_the_rest() {
     for lock in [false, true] {
         let world = World::new().await;
         let builder = QueueBuilder::new(&world.client, "/q");
@@ -142,7 +142,7 @@ async fn what_is_refused_does_not_keep_the_rest_waiting() {
 
 /// With what deletes it in the same transaction it is larger than a packet, so it stays where it is.
 #[tokio::test]
-async fn what_is_too_large_to_be_put_back_does_not_keep_the_rest_waiting() {
+async fn item_too_large_to_be_put_back_does_not_block_the_rest() {
     const PACKET: usize = 1000;
     let world = World::new().await;
     let queue = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();

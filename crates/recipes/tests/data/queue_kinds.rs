@@ -189,7 +189,7 @@ async fn race(server: &Arc<TestServer>, number: usize, request: Option<u64>) -> 
 }
 
 #[tokio::test]
-async fn without_a_lock_what_another_one_took_does_not_come() {
+async fn without_a_lock_an_item_that_another_consumer_took_is_not_delivered() {
     let server = server().await;
     let undisturbed = async |number| (race(&server, number, None).await.0, 0);
     let (requests, _) = faults::count(undisturbed).await;

@@ -134,7 +134,7 @@ async fn curator_623_a_consumer_goes_on_after_a_reconnect() {
 
 /// The item of a consumer that dies is taken by another, although no child of the queue has come or gone.
 #[tokio::test]
-async fn who_dies_with_an_item_leaves_it_to_others() {
+async fn item_of_a_consumer_that_dies_goes_to_another() {
     let world = World::new().await;
     let dying = QueueBuilder::new(&world.client, "/q").lock_path("/locks").build().await.unwrap();
     let queue = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();
@@ -155,7 +155,7 @@ async fn who_dies_with_an_item_leaves_it_to_others() {
 }
 
 #[tokio::test]
-async fn what_fails_is_put_back_or_deleted() {
+async fn failed_item_is_put_back_or_deleted() {
     for (mode, expected) in
         [(ErrorMode::Requeue, vec!["bad", "good", "bad"]), (ErrorMode::Delete, vec!["bad", "good"])]
     {

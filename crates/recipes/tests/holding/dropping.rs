@@ -64,7 +64,7 @@ async fn a_selector_dropped_before_it_leads_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_is_dropped_in_the_queue_lets_the_next_one_through() {
+async fn contender_dropped_in_the_queue_lets_the_next_one_through() {
     for recipe in Recipe::ALL {
         let world = World::start().await;
         let clients = [world.client().await, world.client().await, world.client().await];
@@ -109,7 +109,7 @@ async fn a_dropped_guard_is_released_in_the_background_however_long_that_takes()
 
 /// The deletion is on its way before what is asked for next: nobody waits for a znode that it has dropped itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_drops_a_mutex_and_takes_it_again_has_it_in_one_round_trip() {
+async fn mutex_dropped_and_taken_again_costs_one_round_trip() {
     let world = World::start().await;
     let (proxy, ours) = world.proxied().await;
     let mutex = InterProcessMutex::new(&ours, "/a");

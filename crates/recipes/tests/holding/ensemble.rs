@@ -98,7 +98,7 @@ at_an_ensemble! {
 /// Our znode is proposed, and no majority has it yet, when our connection is lost and we are back at the leader.
 /// Whoever then looks for it without a `sync` does not find it, makes a second one, and waits behind the first for
 /// ever.
-async fn is_not_made_twice(recipe: Recipe) {
+async fn check_not_created_twice(recipe: Recipe) {
     let world = World::ensemble().await;
     let ensemble = &world.server;
     let leader = ensemble.addresses_from(Attach::ToLeader).await[0];
@@ -123,9 +123,9 @@ async fn is_not_made_twice(recipe: Recipe) {
 }
 
 #[tokio::test]
-async fn what_is_not_committed_yet_is_not_made_twice() {
+async fn uncommitted_znode_is_not_created_twice() {
     for recipe in [Recipe::Mutex, Recipe::Latch, Recipe::Unfair] {
-        is_not_made_twice(recipe).await;
+        check_not_created_twice(recipe).await;
     }
 }
 

@@ -74,7 +74,7 @@ async fn tokens_grow_from_holder_to_holder() {
 
 /// An unfair leader's znode has the name that the next one's has.
 #[tokio::test]
-async fn who_asks_late_hears_that_another_leads() {
+async fn late_call_of_lost_returns_when_another_leads() {
     let world = World::start().await;
     let (ours, other) = (world.client().await, world.client().await);
     let held = Recipe::Unfair.hold(&ours, "/a").await.unwrap();
@@ -85,7 +85,7 @@ async fn who_asks_late_hears_that_another_leads() {
 }
 
 #[tokio::test]
-async fn what_was_released_is_not_held() {
+async fn released_recipe_is_not_held() {
     let world = World::start().await;
     let client = world.client().await;
     for recipe in Recipe::ALL {

@@ -7,7 +7,7 @@ use ostler_testkit::{TestEnsemble, TestOptions};
 
 /// A follower says of a multi with an ephemeral znode that the session has expired, although it lives.
 #[tokio::test]
-async fn who_cannot_hold_is_told_so() {
+async fn local_session_that_cannot_hold_gets_an_error() {
     let options = TestOptions::new().setting("localSessionsEnabled", "true");
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     ensemble.until_settled().await.unwrap();

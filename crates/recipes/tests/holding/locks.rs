@@ -405,7 +405,7 @@ async fn a_multi_lock_knows_its_owner() {
 }
 
 #[tokio::test]
-async fn a_closed_client_ends_what_waits() {
+async fn closed_client_ends_waiting_calls() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
     let guard = InterProcessMutex::new(&a, "/a").acquire().await.unwrap();
@@ -441,7 +441,7 @@ async fn futures_can_be_spawned_wherever_they_come_from() {
 
 /// Whoever asks need not wait for what the same owner waits for: in one task that would be for ever.
 #[tokio::test]
-async fn who_holds_is_known_while_the_owner_waits() {
+async fn is_held_by_answers_while_the_owner_waits() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
     let other = InterProcessMutex::new(&a, "/a").acquire().await.unwrap();

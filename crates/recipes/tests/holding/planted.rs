@@ -140,7 +140,7 @@ fn missed((bug, issues, what): (Bug, &str, &str)) -> Option<String> {
 
 #[test]
 fn every_planted_bug_makes_the_test_fail_that_names_it() {
-    let (left, found) = (Mutex::new(Bug::ALL.into_iter()), Mutex::new(Vec::new()));
+    let (left, found) = (Mutex::new(Bug::OF_CURATOR.into_iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..AT_A_TIME {
             scope.spawn(|| {

@@ -150,7 +150,7 @@ async fn a_check_without_an_answer_is_asked_for_as_often_as_the_policy_says() {
 
 /// A holder that does nothing else has the ensemble prove, again and again, that its session lives.
 #[tokio::test]
-async fn whoever_holds_has_it_proven() {
+async fn holder_has_its_session_proven_again_and_again() {
     let world = World::start().await;
     let proxy = Arc::new(world.server.proxy().await.unwrap());
     let client = connect(&proxy.connect_string(), Duration::from_secs(2)).await;

@@ -9,7 +9,7 @@ use std::future::pending;
 
 /// Nobody drops it: it goes with the runtime.
 #[tokio::test]
-async fn what_is_held_in_a_runtime_that_ends_is_released() {
+async fn guard_in_a_runtime_that_ends_is_released() {
     for recipe in Recipe::ALL.into_iter().chain([Recipe::Multi]) {
         let world = World::start().await;
         let (client, other) = (world.client().await, world.client().await);
@@ -30,7 +30,7 @@ async fn what_is_held_in_a_runtime_that_ends_is_released() {
 }
 
 #[tokio::test]
-async fn what_outlives_the_runtime_in_which_it_was_taken_is_released_when_it_is_dropped() {
+async fn guard_that_outlives_its_runtime_is_released_when_dropped() {
     for recipe in Recipe::ALL.into_iter().chain([Recipe::Multi]) {
         let world = World::start().await;
         let (client, other) = (world.client().await, world.client().await);
@@ -46,7 +46,7 @@ async fn what_outlives_the_runtime_in_which_it_was_taken_is_released_when_it_is_
 
 /// Its runtime ends while a message of it is on its way.
 #[tokio::test]
-async fn whoever_comes_in_a_runtime_that_ends_leaves_nothing() {
+async fn acquisition_in_a_runtime_that_ends_leaves_nothing() {
     for recipe in Recipe::ALL {
         let world = World::start().await;
         let other = world.client().await;
@@ -77,7 +77,7 @@ async fn whoever_comes_in_a_runtime_that_ends_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn whoever_waits_in_a_runtime_that_ends_leaves_the_queue() {
+async fn contender_in_a_runtime_that_ends_leaves_the_queue() {
     for recipe in Recipe::ALL {
         let world = World::start().await;
         let clients = [world.client().await, world.client().await, world.client().await];

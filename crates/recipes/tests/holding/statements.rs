@@ -113,7 +113,7 @@ async fn r1_death_releases_and_the_next_one_learns_of_it() {
 }
 
 #[tokio::test]
-async fn r2_in_an_unfair_election_whoever_creates_the_znode_leads_and_the_others_watch_it() {
+async fn r2_in_an_unfair_election_the_creator_of_the_znode_leads_and_the_others_watch_it() {
     let world = World::start().await;
     let mut waiting = Vec::new();
     let (to, mut won) = mpsc::unbounded_channel();
@@ -249,7 +249,7 @@ async fn r5_a_create_whose_reply_is_lost_leaves_no_orphan() {
 }
 
 #[tokio::test]
-async fn r6_after_expiry_the_lock_is_gone_and_its_holder_is_told() {
+async fn r6_after_expiry_the_lock_is_gone_and_its_holder_is_informed() {
     let world = World::start().await;
     let client = world.client().await;
     for recipe in Recipe::ALL {
@@ -279,7 +279,7 @@ async fn r6_after_expiry_the_lock_is_gone_and_its_holder_is_told() {
 }
 
 #[tokio::test]
-async fn r6_what_went_with_its_session_is_not_taken_again_but_anew() {
+async fn r6_lock_lost_with_its_session_is_acquired_anew() {
     let world = World::start().await;
     let client = world.client().await;
     let (lock, me) = (InterProcessMutex::new(&client, "/a"), Owner::new());
