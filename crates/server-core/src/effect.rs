@@ -1,4 +1,4 @@
-//! What a member wants the shell to do.
+//! The effects of a step: the acts that the shell has to carry out.
 
 use crate::input::ConnId;
 use alloc::{boxed::Box, vec::Vec};
@@ -92,22 +92,22 @@ pub enum PersistOp {
     Install(Box<FrozenTree>),
 }
 
-/// Something that a member wants done. The shell does it in the order in which effects were appended. What may not happen
-/// before the disk has come so far is not asked for before [`Input::Persisted`](crate::Input::Persisted).
+/// An act that the shell carries out, in the order in which the effects were appended. An act that has to wait for the
+/// disk comes only after [`Input::Persisted`](crate::Input::Persisted).
 #[derive(Debug)]
 pub enum Effect {
     /// Answer a handshake. A refused client gets a session timeout of 0, then [`Effect::Close`].
     Connected {
         /// The client's connection.
         conn: ConnId,
-        /// The answer.
+        /// The answer to the handshake, which the shell sends as a frame.
         response: ConnectResponse,
     },
     /// Answer a request. Replies of one connection come in the order of its requests.
     Reply {
         /// The client's connection.
         conn: ConnId,
-        /// The answer.
+        /// The answer to the request, which the shell sends as a frame.
         reply: Reply,
     },
     /// Tell clients of a change that they watch. It comes before any reply that shows the change.
@@ -135,7 +135,7 @@ pub enum Effect {
     Persist {
         /// The number of the act, one more than the last.
         seq: PersistSeq,
-        /// The act.
+        /// The act that the disk carries out after all earlier ones.
         op: PersistOp,
     },
     /// Write this tree as a snapshot in the background, then report
@@ -149,7 +149,7 @@ pub enum Effect {
     SendVote {
         /// The server to send it to.
         to: ServerId,
-        /// The vote.
+        /// The vote that the other server gets.
         notification: Notification,
     },
     /// Close the connection on which a server has just voted: its configuration belongs to another ensemble.
@@ -171,7 +171,7 @@ pub enum Effect {
     ToPeer {
         /// The connection of the learner, or of the leader.
         link: LinkId,
-        /// The packet.
+        /// The packet, or several packets, in the order in which they go out.
         message: PeerMessage,
     },
     /// Read committed transactions from the log for a learner, then report [`Input::LogRead`](crate::Input::LogRead).

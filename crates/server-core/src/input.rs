@@ -78,7 +78,7 @@ impl<'a> ClientRequest<'a> {
     }
 }
 
-/// What is kept of a request until it is answered, and counted with its answer.
+/// The part of a request that is kept until it is answered, and counted with its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     pub(crate) xid: Xid,
@@ -138,7 +138,7 @@ pub enum Input<'a> {
     /// A client's connection is gone. The session lives on until it expires or the client comes back. No effect names
     /// this connection any more.
     Disconnected {
-        /// The connection.
+        /// The client's connection that is gone.
         conn: ConnId,
     },
     /// All acts of [`Effect::Persist`](crate::Effect::Persist) up to and including this number are on disk. Only now
@@ -160,7 +160,7 @@ pub enum Input<'a> {
     Vote {
         /// The server that sent it.
         from: ServerId,
-        /// The vote.
+        /// The decoded vote, with the configuration of its sender.
         notification: Notification,
     },
     /// The connection to another server's election port has been made or lost, or could not be made. An election that
@@ -190,8 +190,8 @@ pub enum Input<'a> {
         /// The new connection.
         link: LinkId,
     },
-    /// What a learner's address says about its id. It comes before the learner's first packet. If two learners have one
-    /// id, it helps to decide between them.
+    /// A comparison of a learner's address with its id. It comes before the learner's first packet. If two learners have
+    /// one id, it helps to decide between them.
     LearnerFrom {
         /// The learner's connection.
         link: LinkId,
@@ -202,7 +202,7 @@ pub enum Input<'a> {
     Peer {
         /// The connection on which it came.
         link: LinkId,
-        /// The packet.
+        /// The decoded packet. Its bytes are borrowed from the buffer of the connection.
         packet: Packet<'a>,
     },
     /// The leader begins to send a whole tree, which may take long. [`Input::Snap`] or [`Input::PeerGone`] follows.
@@ -213,7 +213,7 @@ pub enum Input<'a> {
     /// Bytes of a tree, or of a part of the log, are on their way over a connection. No packet can come meanwhile, so
     /// these count as a sign of life of the other side.
     StreamMoves {
-        /// The connection.
+        /// The connection on which bytes move.
         link: LinkId,
     },
     /// The leader's whole tree has come. It takes the place of this server's tree.
@@ -244,7 +244,7 @@ pub enum Input<'a> {
     /// A connection of the quorum port is gone. A learner that loses its leader looks for a new one. A leader that loses
     /// its quorum steps down.
     PeerGone {
-        /// The connection.
+        /// The connection that is gone.
         link: LinkId,
     },
 }

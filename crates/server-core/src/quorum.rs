@@ -214,7 +214,7 @@ impl Ensemble {
         self.role.learners().is_some_and(|learners| learners.leading.is_established())
     }
 
-    /// What this server does for clients.
+    /// The service that this server gives to clients.
     pub(crate) fn mode(&self) -> MemberMode {
         match &self.role {
             MemberRole::Leading(_) if self.has_established_epoch() => MemberMode::Leader,
@@ -242,7 +242,7 @@ impl Ensemble {
     }
 }
 
-/// What a member does for clients.
+/// The service that a member gives to clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberMode {
     /// It has no leader, and serves no clients.
@@ -268,7 +268,7 @@ impl Server {
         self.role.ensemble().is_some_and(|ensemble| ensemble.reloading.is_some())
     }
 
-    /// What a member does for clients; `None` for a standalone server.
+    /// The service that a member gives to clients; `None` for a standalone server.
     pub fn mode(&self) -> Option<MemberMode> {
         self.role.ensemble().map(|ensemble| ensemble.mode())
     }

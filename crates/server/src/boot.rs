@@ -130,7 +130,7 @@ impl RunningServer {
         self.handle.driver.ended();
         self.handle.snapshots.stop();
         if failed.is_none() {
-            // What clients have sent is written to the log before the end; they find out at the next server.
+            // Writes that clients have sent are in the log before the end. The clients hear of them from the next server.
             disk.stop();
         } else {
             disk.abandon();
@@ -161,7 +161,7 @@ impl DataStore {
     }
 }
 
-/// What was read at the start.
+/// The data that were read at the start.
 struct LoadedData {
     persistence: Persistence,
     recovered: RecoveredState,

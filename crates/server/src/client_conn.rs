@@ -29,7 +29,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What bounds a connection.
+/// The limits of a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnLimits {
     /// Bytes in a frame (`jute.maxbuffer`).
@@ -88,7 +88,7 @@ enum Over {
     Garbage(&'static str),
 }
 
-/// What a connection waited for.
+/// The event that a connection has waited for.
 enum Woken {
     Read(usize),
     Writable,
@@ -401,7 +401,7 @@ impl ClientConn {
         Box::pin(self.close()).await
     }
 
-    /// What the client still sends is read and thrown away for a moment: closing over unread bytes would
+    /// For a moment bytes that the client still sends are read and thrown away: closing over unread bytes would
     /// reset the connection, and with it the last reply.
     async fn close(&mut self) -> End {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};

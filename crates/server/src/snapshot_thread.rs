@@ -74,7 +74,7 @@ impl SnapshotQueue {
     }
 }
 
-/// What the thread works with.
+/// The queue and the settings of the thread.
 pub(crate) struct SnapshotWork {
     pub(crate) settings: SnapshotSettings,
     /// The other end of the queue.

@@ -32,7 +32,7 @@ use ostler_proto::{
     id::{Epoch, ServerId},
 };
 
-/// What the server has to do for an election.
+/// An act that the server has to carry out for an election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElectionOutput {
     /// Send a vote to another server.

@@ -34,7 +34,7 @@ const EPOCHS_AHEAD_MAX: u32 = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u64);
 
-/// What a server has on disk.
+/// The state that a server has on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DurableState {
     /// The highest epoch that it has accepted.
@@ -79,7 +79,7 @@ pub enum FromLearner {
     SignOfLife,
 }
 
-/// What the server has to do for its leadership, in this order.
+/// An act that the server has to carry out as a leader, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeadingOutput {
     /// Save this as the accepted epoch, and call [`Leading::accepted_saved`] once it is on disk.

@@ -36,7 +36,7 @@ pub enum FromLeader {
     Ping(Zxid),
 }
 
-/// What the server has to do as a learner, in this order.
+/// An act that the server has to carry out as a learner, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearningOutput {
     /// Save this as the accepted epoch. It comes with a LEADERINFO of a later epoch than the accepted one.

@@ -49,7 +49,7 @@ pub enum SearchReason {
     CutBack,
 }
 
-/// What happened to this server's own history, if it was not only added to.
+/// The change of this server's own history, if it was not only added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takeover {
     /// Everything after this zxid was removed, then the missing transactions came.
@@ -65,7 +65,7 @@ pub struct Outcome {
     pub at: Mono,
     /// The elected server.
     pub leader: ServerId,
-    /// What this server does from then on.
+    /// The role of this server from then on.
     pub role: PeerState,
 }
 
@@ -90,7 +90,7 @@ pub struct Search {
     pub connected: Option<Mono>,
     /// When a learner promised the epoch, or a leader had the promises of a quorum.
     pub discovered: Option<(Mono, Epoch)>,
-    /// What happened to a learner's own history, if it was not only added to.
+    /// The change of a learner's own history, if it was not only added to.
     pub takeover: Option<(Mono, Takeover)>,
     /// When the epoch had begun and the server took part in it.
     pub synchronised: Option<Mono>,

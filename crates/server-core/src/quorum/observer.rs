@@ -36,7 +36,7 @@ pub struct ObserverOptions {
     pub reconnect_delay: u64,
 }
 
-/// What follows a wait.
+/// The act that follows a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterWait {
     Elect,

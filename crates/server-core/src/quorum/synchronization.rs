@@ -133,7 +133,7 @@ impl Server {
             SyncPlan::Diff { after: kept, .. } | SyncPlan::Trunc { to: kept } => Some(kept),
             SyncPlan::Snap | SyncPlan::AskLog => None,
         };
-        // What was cut off counts no longer.
+        // Transactions that were cut off count no longer as acknowledged.
         if let Some(leader) = self.role.ensemble_mut().and_then(|ensemble| ensemble.role.leader_mut())
             && let Some(server) = leader.learners.leading.server_of(link)
             && let Some(proposals) = &mut leader.proposals

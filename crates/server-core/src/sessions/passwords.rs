@@ -159,7 +159,7 @@ mod tests {
         let one = of(Secret, &[ONE]).password_of(MARKED);
         let two = of(Secret, &[TWO]).password_of(MARKED);
         let servers = [
-            // What it judges the derived one, that of the first secret, and that of the second.
+            // Its verdicts on the derived password, on that of the first secret, and on that of the second.
             (of(Derived, &[]), [Right, Unknown, Unknown]),
             (of(Derived, &[ONE]), [Unknown, Right, Unknown]),
             (of(Secret, &[ONE]), [Unknown, Right, Unknown]),

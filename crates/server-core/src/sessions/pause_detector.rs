@@ -1,6 +1,6 @@
 //! Detects that the process did not run for a while: it was stopped, or the machine was overloaded.
 //!
-//! What clients sent during the pause waits in the sockets, and the timer may be served before them. After a pause the
+//! The bytes that clients sent during the pause wait in the sockets, and the timer may be served before them. After a pause the
 //! member must not expire a session: its pings may be among the bytes that are not read yet.
 
 use crate::input::Mono;

@@ -69,7 +69,7 @@ fn a_client_hears_what_became_of_its_change_of_the_ensemble() {
             other => panic!("{other:?}"),
         }
         assert_eq!(leader.member.voters() == [1, 2], version == -1, "{ensemble}");
-        // What prepare foresaw is what the tree became.
+        // The tree became as prepare had foreseen.
         assert_eq!(leader.member.server.tree().digest_mismatches(), 0);
     }
 }

@@ -166,7 +166,8 @@ fn the_first_configuration_has_the_number_that_the_epoch_begins_with() {
     assert_eq!(member.saved, Some(numbered(3)));
 }
 
-/// What was only numbered has the servers of the first configuration: it must not come after what replaced them.
+/// A configuration that was only numbered has the servers of the first one. It must not follow the one that replaced
+/// them.
 #[test]
 fn a_number_that_nobody_agreed_on_does_not_outlast_a_change_that_votes_bring() {
     let first = config(&[1, 2, 3], Zxid::ZERO);
@@ -218,8 +219,8 @@ fn a_start_takes_up_a_saved_number_while_the_configuration_has_none() {
     assert_eq!(told(&agreed), agreed.version, "another number is in force");
 }
 
-/// Votes bring a configuration that is in force elsewhere. What is logged here after it may be on its way to be agreed
-/// on, also by this server's word.
+/// Votes bring a configuration that is in force elsewhere. A change that is logged here after it may still commit, also
+/// by this server's acknowledgement.
 #[test]
 fn a_change_that_votes_bring_keeps_what_is_logged_after_it() {
     let oldest = config(&[1, 2, 3], at(1, 1));
@@ -246,8 +247,8 @@ fn a_change_that_votes_bring_replaces_what_is_logged_before_it() {
     assert_eq!(member.voters(), [1, 2, 5]);
 }
 
-/// Before its epoch a leader may bring a whole tree with a change that only its log has. Who does not know what was in
-/// force before that could not ask for a quorum of it, and is sent away to hear of it first.
+/// Before its epoch a leader may bring a whole tree with a change that only its log has. A learner that lacks the configuration
+/// before it could not ask for a quorum of that one, so it is refused until it has heard of it.
 #[test]
 fn a_learner_with_an_old_configuration_gets_no_change_that_may_not_commit() {
     let (oldest, between) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4, 5], at(1, 2)));
@@ -340,8 +341,8 @@ fn a_whole_configuration_takes_the_place_of_the_one_before() {
     assert_eq!(member.saved.as_ref().map(|saved| saved.version), Some(at(2, 3).0));
 }
 
-/// What is proposed after a change commits with it, if the new ones have it. The last word that the change waits for
-/// may be that of a server which it sends away, and which says nothing more.
+/// A proposal after a change commits with it, if the new voters have it. The last acknowledgement that the change waits
+/// for may be that of a server which it removes, and which sends nothing more.
 #[test]
 fn later_proposals_that_the_new_voters_have_commit_with_the_change() {
     let (old, new) = (config(&[1, 2, 3, 4, 5], at(1, 1)), [1, 2, 3]);

@@ -64,7 +64,7 @@ fn a_client_that_has_seen_the_beginning_of_an_epoch_is_served_by_who_follows_in_
     }
 }
 
-/// Commits that are on the way here still. What it has is not taken back, so it is brought to them by name.
+/// The observer has commits that are still on their way here. They are not taken back, so it waits for them.
 #[test]
 fn an_observer_that_has_more_than_is_committed_here_waits_for_that() {
     let mut follower = with_observers();

@@ -18,10 +18,10 @@ use ostler_server_core::{Effect, PeerMessage, PersistOp, ensemble::LocalSessions
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
-/// Whose request it was, its number, its operation, how long it was, and by whom.
+/// A forwarded request: session, xid, operation, length of the body, and the number of identities.
 type Asked = (SessionId, i32, Op, usize, Vec<Id>);
 
-/// What a follower has sent to its leader.
+/// The requests that a follower has sent to its leader.
 fn requests(follower: &Follower) -> Vec<Asked> {
     let asked = follower.member.effects.iter().filter_map(|effect| match effect {
         Effect::ToPeer {
@@ -93,7 +93,7 @@ fn leader(local: LocalSessions) -> Member {
     member
 }
 
-/// What became of the last request.
+/// The result of the last request.
 fn outcome(member: &Member) -> Result<(), ErrorCode> {
     let last = member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Persist { op: PersistOp::Append { record, .. }, .. } => Some(record.0.clone()),
@@ -122,8 +122,8 @@ fn a_moved_session_writes_only_through_its_new_server() {
     assert_eq!(asked_by(&mut member, 3, SessionId(8)), Err(ErrorCode::SessionExpired), "nobody knows it");
 }
 
-/// What only a server may ask for has no owner, and no ACL is looked at. Java followers before 3.9.6 pass on what any client
-/// of theirs sends.
+/// An operation that only a server may ask for has no owner, and no ACL is checked. Java followers before 3.9.6 forward
+/// it for any client (CVE-2026-79993).
 #[test]
 fn no_client_deletes_as_the_reaper_does() {
     let mut member = leader(LocalSessions::Off);

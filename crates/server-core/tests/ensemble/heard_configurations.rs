@@ -24,7 +24,7 @@ use ostler_server_core::{
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
-/// What was saved as configurations: the version, and whether it is in force.
+/// The configurations that were saved: the version, and whether it is in force.
 fn saves(member: &Member) -> Vec<(Zxid, bool)> {
     let saves = member.effects.iter().filter_map(|effect| match effect {
         Effect::Persist { op: PersistOp::SaveConfig { membership, active }, .. } => {
@@ -115,7 +115,7 @@ fn a_number_that_came_with_the_history_is_not_in_force_because_a_change_follows(
     assert_eq!(member.saved, None);
 }
 
-/// What a leader cuts to stays, and a change with it.
+/// The transaction to which a leader cuts stays, and with it a change.
 #[test]
 fn a_change_that_is_cut_back_is_none_any_more() {
     let (own, newest) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4], at(2, 1)));
@@ -181,7 +181,7 @@ fn who_looks_for_a_leader_takes_what_is_newer_from_votes_and_begins_anew_if_that
     }
 }
 
-/// Else a stranger at the election port could put any list in force, one of itself alone as well.
+/// Otherwise any caller of the election port could put a list of servers into force, even one of itself alone.
 #[test]
 fn a_newer_configuration_counts_in_the_vote_of_a_voter_only() {
     let own = config(&[1, 2, 3], at(1, 1));
@@ -226,7 +226,7 @@ fn who_has_a_leader_or_may_not_be_changed_takes_nothing_from_votes() {
     assert_eq!(whys(&member), [SearchReason::Started]);
 }
 
-/// What the tree shows may be newer than the file, which is written later.
+/// The configuration in the tree may be newer than the file, which is written later.
 #[test]
 fn an_epoch_begins_with_the_newest_that_the_tree_or_the_file_has() {
     let (old, new) = (config(&[1, 2, 3], at(1, 1)), config(&[1, 2, 3, 4], at(1, 3)));

@@ -1,5 +1,5 @@
-//! A session that comes back on a new connection, and numbers its requests anew on it, as kazoo does. What its earlier
-//! connection had asked for commits while the new one waits for a write with the same number.
+//! A session that comes back on a new connection, and numbers its requests anew on it, as kazoo does. Writes of its
+//! earlier connection commit while the new one waits for a write with the same number.
 
 use crate::{
     follower::{Follower, TIMEOUT_MS, XID},

@@ -70,8 +70,8 @@ fn told_as_last(member: &Member) -> Zxid {
     told.unwrap()
 }
 
-/// What stays may be in a tree alone, with more than the leader has: that is no less than was said to be here, and the
-/// leader's whole tree has to take its place. The next leader may be one that has all of it.
+/// The transactions that stay may be in a tree only, which has later ones than the leader. So the leader's whole tree has
+/// to take its place. The next leader may be one that has all of them.
 #[test]
 fn a_learner_that_cannot_cut_its_log_keeps_it_and_asks_for_a_tree() {
     let (ensemble, last) = (config(&[1, 2, 3], at(1, 0)), at(5, 0));

@@ -207,7 +207,7 @@ fn the_leader_hears_of_sessions_that_it_knows_and_of_no_others() {
     }
 }
 
-/// What a request of a client here is refused with.
+/// The error that a request of a client of this server gets.
 fn refusal(follower: &Follower, conn: ConnId) -> Option<ErrorCode> {
     follower.member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Reply { conn: to, reply } if *to == conn => Some(reply.result.as_ref().err().copied()),

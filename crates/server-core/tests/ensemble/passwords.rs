@@ -67,7 +67,8 @@ fn reads(member: &mut Member) -> bool {
     member.effects[before..].iter().any(|of| matches!(of, Effect::Reply { conn: OWNER, .. }))
 }
 
-/// Strangers try what they can think of. Each is told that the session is gone, and nothing else happens.
+/// Callers without the password try every form. Each gets the answer that the session has expired, and nothing else
+/// happens.
 fn assert_left_alone(kind: &str, member: &mut Member, session: SessionId, read_only: Option<bool>) {
     assert!(reads(member), "{kind}: the owner is served");
     let right = password_of(session);
@@ -210,7 +211,7 @@ fn at_a_server_without_a_leader() {
 
 /// Its own client says who it is by an address alone.
 #[test]
-fn a_stranger_writes_nothing_in_the_name_of_a_session() {
+fn a_caller_without_the_password_writes_nothing_in_a_session() {
     let mut follower = Follower::start();
     follower.reconnect(OWNER.0);
     calls(&mut follower.member, ConnId(200), SESSION, Some(&[1; 16]), Some(false));

@@ -114,9 +114,9 @@ fn a_learner_from_an_earlier_round_is_refused_whether_its_vote_or_its_connection
 fn a_follower_takes_nothing_from_a_connection_that_it_does_not_know() {
     for masters in [true, false] {
         let mut follower = Follower::start_with(|config| config.observing.masters = masters);
-        let (member, stranger) = (&mut follower.member, LinkId(99));
-        member.hears(stranger, Packet::ObserverInfo { accepted: Epoch(2), info: info(4) });
-        assert!(member.has_hung_up(stranger));
+        let (member, caller) = (&mut follower.member, LinkId(99));
+        member.hears(caller, Packet::ObserverInfo { accepted: Epoch(2), info: info(4) });
+        assert!(member.has_hung_up(caller));
         assert_eq!(member.server.quorum().unwrap().learners.all, 0);
         let (session, cxid, code, body, ids) =
             (SESSION, 1, Op::CloseSession.code(), vec![].into(), Vec::new());

@@ -47,7 +47,7 @@ fn closed(member: &Member) -> Option<CloseReason> {
     })
 }
 
-/// What the last request was refused with.
+/// The error of the last request.
 fn refusal(member: &Member) -> Option<ErrorCode> {
     member.effects.iter().rev().find_map(|effect| match effect {
         Effect::Reply { conn: CONN, reply } => Some(reply.result.as_ref().err().copied()),

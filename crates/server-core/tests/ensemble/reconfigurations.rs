@@ -16,7 +16,7 @@ use ostler_proto::{
 use ostler_server_core::{Effect, PersistOp, ensemble::MemberMode};
 use ostler_zab::leading::LinkId;
 
-/// What is asked: who joins, who leaves, or all, and for which configuration that is meant.
+/// A request: the servers that join, those that leave, or all, and the version for which it is meant.
 #[derive(Default, Clone, Copy)]
 struct Change<'a> {
     joining: Option<&'a str>,

@@ -54,8 +54,8 @@ fn a_session_that_only_syncs_lives() {
     assert!(member.has_given_up_the_session());
 }
 
-/// A client that went from an observer to another, and came back. What it had asked for before it went is stopped, and the
-/// word of that comes while its session is asked for.
+/// A client that went from an observer to another, and came back. Its earlier write is
+/// stopped, and the notice of that comes while the leader is asked for its session.
 #[test]
 fn that_a_session_has_moved_is_no_answer_to_whether_it_lives() {
     let ensemble = config(&[1, 2, 3], at(1, 0));

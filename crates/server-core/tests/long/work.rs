@@ -23,9 +23,9 @@ use ostler_proto::{
 use ostler_server_core::{CoreConfig, auth::digest_id, work::WORK_PER_HOLD};
 use ostler_tree::Tree;
 
-/// What one input may take: a hold, and the last piece in it.
+/// The most work of one input: a hold, and the last piece in it.
 pub(crate) const A_HOLD: u64 = WORK_PER_HOLD + 256;
-/// What a request takes that is nothing special, whatever the tree has become.
+/// The work of an ordinary request, whatever the tree has become.
 const LITTLE: u64 = 24;
 
 /// Of getData and getChildren.
@@ -49,8 +49,8 @@ fn user(n: usize) -> Acl {
     Acl { perms: Perms::ALL, id: Id::new("digest", digest_id(&format!("u{n}:pw"))) }
 }
 
-/// A list of strangers, which is nearly as long as a frame.
-fn strangers(entries: usize) -> Vec<Acl> {
+/// A list of other users, which is nearly as long as a frame.
+fn others(entries: usize) -> Vec<Acl> {
     (0..entries).map(|n| Acl { perms: Perms::ALL, id: Id::new("digest", format!("{n}:x")) }).collect()
 }
 
@@ -84,8 +84,8 @@ fn a_check_does_not_go_through_a_long_list() {
     let networks =
         |n: usize| Id::new("ip", format!("{}.{}.{}.0/24", 11 + n / 65_536, n / 256 % 256, n % 256));
     let networks: Vec<Acl> = (0..24_000).map(|n| Acl { perms: Perms::ALL, id: networks(n) }).collect();
-    let last = |n: usize| [strangers(40_000), vec![user(n)]].concat();
-    for (path, acl) in [("/closed", strangers(40_000)), ("/mine", last(126)), ("/net", networks)] {
+    let last = |n: usize| [others(40_000), vec![user(n)]].concat();
+    for (path, acl) in [("/closed", others(40_000)), ("/mine", last(126)), ("/net", networks)] {
         m.ask(a, create(path).acl(&acl)).unwrap();
     }
     m.take_costliest();
@@ -117,13 +117,13 @@ fn a_check_does_not_go_through_a_long_list() {
     m.ask(b, get("/next")).unwrap();
 }
 
-/// What was known of a list that is gone is not believed of the one that takes its place.
+/// The verdict on a list that is gone does not hold for the list that takes its place.
 #[test]
 fn a_changed_list_has_another_verdict() {
     let mut m = Member::new();
     let a = proven(&mut m, 20);
     for n in 0..100 {
-        let (mine, not) = ([strangers(20), vec![user(3)]].concat(), strangers(21 + n));
+        let (mine, not) = ([others(20), vec![user(3)]].concat(), others(21 + n));
         m.ask(a, create("/a").acl(&mine)).unwrap();
         m.ask(a, get("/a")).unwrap();
         m.send(a, set_acl("/a", &not, -1));
@@ -232,7 +232,7 @@ fn lists_and_multis_pay_for_their_entries() {
     let mut m = Member::new();
     let a = m.join();
     m.take_costliest();
-    m.send(a, create("/a").acl(&[strangers(10_000), vec![Acl::world(Perms::ALL)]].concat()));
+    m.send(a, create("/a").acl(&[others(10_000), vec![Acl::world(Perms::ALL)]].concat()));
     assert!((20_000..21_000).contains(&m.take_costliest()));
     m.flush();
     m.take_costliest();
@@ -240,7 +240,7 @@ fn lists_and_multis_pay_for_their_entries() {
     assert!((2_500..2_600).contains(&m.take_costliest()));
     m.send(a, multi(&vec![check("/a", -1); 10_000]));
     assert!((60_000..61_000).contains(&m.take_costliest()));
-    // What comes after the first that fails is not even looked at.
+    // Operations after the first that fails are not checked.
     m.send(a, multi(&vec![check("/none", -1); 10_000]));
     assert!(m.take_costliest() < 400);
     m.flush();
@@ -334,7 +334,7 @@ fn many_commits_at_once_are_done_in_parts() {
     }
     m.disk_does(usize::MAX);
     assert!(m.server.has_backlog());
-    // What comes meanwhile keeps its place.
+    // Requests that come meanwhile keep their places.
     m.send(clients[0], set("/a", b"last"));
     m.send(clients[0], get("/a"));
     m.flush();

@@ -233,7 +233,7 @@ fn t4_the_catch_up_after_a_reconnect_tells_who_may_read() {
     let open =
         ["changed /open", "deleted /gone", "created /open", "children of /open", "deleted /gone", "-8: ok"];
     assert_eq!(m.seen(eve), open);
-    // What she was not told of is used up, as when a watch fires.
+    // The watch of an event that she did not get is used up, as when it fires.
     m.ask(bob, set_acl("/secret", &[Acl::world(Perms::ALL)], -1)).unwrap();
     m.ask(bob, set("/secret", b"")).unwrap();
     m.ask(bob, create("/secret/other")).unwrap();

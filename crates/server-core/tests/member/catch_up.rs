@@ -45,7 +45,7 @@ fn t4_set_watches_tells_what_was_missed_and_watches_the_rest() {
     let mut expected = missed.to_vec();
     expected.extend(["children of /parent", "deleted /gone", "-8: ok"]);
     assert_eq!(m.seen(b), expected, "events, then the reply");
-    // What was told is not watched any more.
+    // A watch whose event was sent is gone.
     for path in ["/changed", "/replaced", "/born"] {
         m.ask(a, set(path, b"2")).unwrap();
     }

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-/// What happens next; clients by number.
+/// The next event; clients by number.
 enum Step {
     Send(usize, WireRequest),
     Disk(usize),
@@ -39,7 +39,7 @@ fn script() -> Vec<Step> {
     steps
 }
 
-/// What the clients were told, by path: the version that was acknowledged, or that the znode is gone.
+/// The answers that the clients got, by path: the version that was acknowledged, or that the znode is gone.
 fn acknowledged(
     m: &mut Member,
     clients: &[Client],

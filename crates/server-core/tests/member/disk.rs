@@ -69,8 +69,7 @@ impl Disk {
         })
     }
 
-    /// What a crash leaves: all that the member was told of, and this number of acts that had reached the disk
-    /// without its knowing.
+    /// The disk after a crash: all acts that were reported to the member, and this number of later ones.
     pub(crate) fn left_by_crash(&self, unreported: usize) -> Vec<Record> {
         let end = self.reported + unreported.min(self.waiting());
         let records = self.acts[..end].iter().filter_map(|act| match act {

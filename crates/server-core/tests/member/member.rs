@@ -44,7 +44,7 @@ pub(crate) struct Member {
     pub(crate) server: Server,
     pub(crate) now: Now,
     pub(crate) disk: Disk,
-    /// What earlier lives left on disk.
+    /// The disk as earlier runs left it.
     history: Vec<Record>,
     ends: BTreeMap<ConnId, End>,
     last_conn: u64,
@@ -58,7 +58,7 @@ pub(crate) struct Member {
     pub(crate) snapshots: Vec<FrozenTree>,
 }
 
-/// What a test's clients ask for when it does not matter.
+/// The session timeout of clients in tests where it does not matter.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
 const START: Now = Now { mono: Mono(1_000_000), wall_ms: 1_700_000_000_000 };
 
@@ -337,7 +337,7 @@ impl Member {
         reply
     }
 
-    /// What a client has seen since it was last asked, a line each.
+    /// The replies and events of a client since the last call, a line each.
     pub(crate) fn seen(&mut self, conn: impl Into<ConnId>) -> Vec<String> {
         let conn = conn.into();
         let mine = self.sights.extract_if(.., |(to, _)| *to == conn);

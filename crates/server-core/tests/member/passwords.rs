@@ -31,7 +31,7 @@ fn joins(m: &mut Member) -> (Client, Password) {
     (Client { conn, session: response.session }, response.password)
 }
 
-/// What becomes of somebody who names a session: the password that it gets, or how its connection ends.
+/// The result for a caller that names a session: the password that it gets, or the end of its connection.
 fn names(m: &mut Member, session: SessionId, password: Option<&[u8]>) -> Result<Password, Vec<String>> {
     let conn = m.dial();
     let request = ConnectRequest {

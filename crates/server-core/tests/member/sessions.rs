@@ -498,7 +498,7 @@ fn it_is_known_how_long_an_answer_will_be() {
     assert!(size(&many(513)) > 1 << 20, "as long as it may be");
 }
 
-/// What waits behind writes counts before it is answered, for its connection and for all of them.
+/// Requests that wait behind writes count before they are answered, for their connection and for all of them.
 #[test]
 fn large_data_behind_a_write_is_promised() {
     let mut m = Member::new();

@@ -17,7 +17,7 @@ use std::{
     rc::Rc,
 };
 
-/// What survives a crash.
+/// The state that survives a crash.
 #[derive(Default)]
 pub(crate) struct Disk {
     accepted: Epoch,

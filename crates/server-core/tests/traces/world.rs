@@ -306,7 +306,7 @@ impl World {
         }
     }
 
-    /// Time passes. What is due happens. With `delivers` all messages arrive at once, else none does.
+    /// Time passes, and all timers that are due run. With `delivers` all messages arrive at once, otherwise none does.
     pub(crate) fn pass(&mut self, ms: u64, delivers: bool) {
         let end = self.now + ms;
         while self.now < end {

@@ -18,7 +18,7 @@ use ostler_zab::{
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// What a server answers.
+/// The answer of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Elections {
     pub server: i64,
@@ -38,7 +38,7 @@ pub struct Search {
     /// On the wall clock.
     pub began_ms: i64,
     pub why: Cause,
-    /// Who led before.
+    /// The leader before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<i64>,
     /// How long before the search that leader was last heard of.
@@ -121,7 +121,7 @@ pub struct Discovered {
     pub epoch: u32,
 }
 
-/// What a learner had to do beside adding what it lacked.
+/// The act by which a learner changed its own history, beside adding the transactions that it lacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TakenOver {
     pub ms: u64,
@@ -181,7 +181,7 @@ pub enum What {
     Elected { vote: Vote, ballots: Vec<BallotOf> },
 }
 
-/// What came of a vote.
+/// The verdict on a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum Judged {

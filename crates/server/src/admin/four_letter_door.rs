@@ -166,7 +166,7 @@ impl FourLetterDoor {
         view
     }
 
-    /// What is at hand without long work; several words print parts of it.
+    /// The figures that need no long work. Several words print parts of them.
     fn summary_view(&self, Moment { summary, mode, .. }: &Moment) -> ServerView {
         ServerView {
             serving: *mode != Some(MemberMode::Looking),

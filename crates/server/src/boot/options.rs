@@ -56,7 +56,7 @@ const HISTORY_BYTES: usize = 64 << 20;
 /// A server without a leader serves no client for a tick, and at least for this time. Most elections are over by then.
 const READ_ONLY_AFTER_MIN_MS: u64 = 2_000;
 
-/// What the data of a member of an ensemble say at the start; see [`EnsembleConfig`].
+/// The state of a member of an ensemble, as its data folder has it at the start; see [`EnsembleConfig`].
 pub(super) struct MemberData {
     pub(super) may_start_empty: bool,
     pub(super) incomplete: bool,
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use ostler_server_core::auth::authenticate;
 
-    /// What upstream's tests of each hash expect of `super:test`.
+    /// The digest of `super:test` by each hash, from upstream's tests.
     #[test]
     fn the_hash_of_the_scheme_digest_is_the_one_that_zoo_cfg_names() {
         for (algorithm, hash) in [

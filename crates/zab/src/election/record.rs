@@ -75,7 +75,7 @@ pub enum ElectionEvent {
         candidate: Option<Candidate>,
         /// The sender's round.
         round: u64,
-        /// What this server made of the vote.
+        /// The verdict of this server on the vote.
         verdict: Verdict,
     },
     /// A voter can be reached now.
@@ -104,7 +104,7 @@ pub enum ElectionEvent {
     },
 }
 
-/// What this server did with a vote.
+/// The verdict of this server on a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Ignored, for this reason.

@@ -1,4 +1,4 @@
-//! What the address of a learner says about its id. It decides which of two learners with one id stays.
+//! The origin of a learner: how its address compares with its id. It decides which of two learners with one id stays.
 //!
 //! Nothing on the quorum port proves a learner's id. Its address is a hint, no more: addresses are translated, a name
 //! can have several, and servers move. So the address matters only if another learner has the same id.

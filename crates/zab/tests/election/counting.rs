@@ -198,7 +198,7 @@ fn an_observer_asks_as_often_as_at_first() {
     assert_eq!(hand.election.next_deadline(), Some(Mono(last + ElectionTiming::default().resend_min)));
 }
 
-/// What comes later of the two is no reason to wait.
+/// The later of the two is no reason to wait.
 #[test]
 fn an_election_is_due_when_the_first_of_its_times_comes() {
     let mut hand = Hand::looking();
@@ -245,7 +245,7 @@ fn a_vote_of_one_that_looks_backs_a_leader_only_whole() {
     assert!(!hand.election.is_looking());
 }
 
-/// What this server had heard before it took up what a third one made up holds still.
+/// The votes that this server had before it took a false one still count.
 #[test]
 fn a_denied_candidate_takes_no_other_votes_with_it() {
     let mut hand = of_five();

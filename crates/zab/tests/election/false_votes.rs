@@ -75,7 +75,7 @@ fn a_servers_vote_for_itself_overrules_votes_of_others_for_it() {
     assert_eq!(hand.sent(), [(1, 2), (3, 2)], "it is backed no more");
 }
 
-/// Of five. Who has backed it may have done so for what somebody else has made up.
+/// With five servers. A server may have backed the candidate because of a false vote.
 #[test]
 fn a_vote_for_a_candidate_that_denies_it_is_void() {
     let mut hand = Hand::looking();

@@ -111,7 +111,7 @@ fn a_voter_that_always_claims_to_follow_this_server_is_left_out() {
     assert_eq!(hand.election.round(), 322, "the others are called, and it is not followed any further");
     assert_eq!(hand.sent(), [(1, 2), (3, 2)]);
     assert!(!hand.election.has_elected_me_before(ServerId(3)), "what it has said is forgotten");
-    // What others have said is not.
+    // Votes of others are not.
     hand.hear(3, Following, 1, (2, 0, 1));
     assert_eq!(hand.out.last(), Some(&ElectionOutput::Elected { leader: ServerId(1) }));
 }

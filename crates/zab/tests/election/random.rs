@@ -36,8 +36,8 @@ fn e10_after_any_number_of_deaths_that_leaves_a_majority_there_is_one_leader() {
             let victim = world.random(5) as i64 + 1;
             let own = world.peers[&victim].own;
             world.stop(victim);
-            // Who follows the dead one notices at once, or when a heartbeat is missed; who has elected it in
-            // the meantime, when it cannot be reached.
+            // A follower of the dead server notices at once, or when a heartbeat is missed. A server that has elected it in
+            // the meantime notices when it cannot be reached.
             for _ in 0..3 {
                 for id in 1..=5 {
                     if world.peers.get(&id).is_some_and(|peer| peer.leader == Some(victim)) {
@@ -59,7 +59,7 @@ fn e10_after_any_number_of_deaths_that_leaves_a_majority_there_is_one_leader() {
     }
 }
 
-/// What Zab makes of elections: who leads a majority epochs, until it has found out that it does not any more.
+/// The part of Zab after an election: a leader with a majority has an epoch, until it notices that it leads no more.
 #[derive(Default)]
 struct Epochs {
     epochs: BTreeMap<i64, LeadersEpoch>,

@@ -58,7 +58,7 @@ pub(crate) struct World {
     pub(crate) peers: BTreeMap<i64, Peer>,
     pub(crate) electorate: Electorate,
     pub(crate) now: u64,
-    /// What is under way: when it arrives, and a number that keeps the order.
+    /// The votes under way: the time of arrival, and a number that keeps the order.
     wire: BTreeMap<(u64, u64), (i64, i64, Notification)>,
     /// No message on a link overtakes another.
     link_free: BTreeMap<(i64, i64), u64>,

@@ -3,7 +3,7 @@
 use ostler_proto::id::{Epoch, Zxid};
 use std::collections::VecDeque;
 
-/// What tells one record from all others.
+/// The number that is different for each record.
 pub(crate) type Value = u64;
 pub(crate) type Log = Vec<(Zxid, Value)>;
 

@@ -32,7 +32,7 @@ pub(crate) enum Role {
     },
 }
 
-/// What leaves or happens once the disk has come so far.
+/// A packet or an act that waits for the disk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Held {
     AckEpoch {

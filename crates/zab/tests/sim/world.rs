@@ -21,7 +21,7 @@ pub(crate) const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 400 }
 const TICK: u64 = 50;
 const DIAL_TRIES: u32 = 5;
 
-/// What is under way on a learner's connection.
+/// A packet under way on a learner's connection.
 #[derive(Clone, Debug)]
 pub(crate) enum Wire {
     ToLeader(FromLearner),
@@ -166,8 +166,8 @@ impl World {
         }
     }
 
-    /// An election errs: some take for their leader whom it names, whatever that one has, and it does so itself. What
-    /// was committed may not depend on elections.
+    /// An election errs: some servers follow the server that it names, whatever that one has, and that one leads. Committed
+    /// transactions may not depend on elections.
     fn mislead(&mut self) {
         let leader = self.random(self.members.len() as u64) as i64 + 1;
         for id in self.ids() {
@@ -268,7 +268,7 @@ impl World {
         }
         let member = self.member(id);
         member.role = Role::Looking;
-        // What was held back for those connections has nowhere to go.
+        // Packets that were held back for those connections are dropped.
         member.held.clear();
     }
 
@@ -301,7 +301,7 @@ impl World {
         let Some(of) = self.links.get(&link).copied().filter(|of| of.open) else { return };
         let (from, to) = if to_learner { (of.leader.0, of.learner.0) } else { (of.learner.0, of.leader.0) };
         if self.cut.contains(&(from, to)) {
-            // What is lost on the way is sent again by TCP until somebody gives up: nothing after it arrives either.
+            // TCP sends a lost packet again until one side gives up: nothing after it arrives either.
             return self.break_silently(link);
         }
         let at = self.arrival((link.0, from, to));

@@ -46,7 +46,7 @@ pub(crate) fn from_leader(of: &FromLeader) -> String {
     }
 }
 
-/// What a server made of the vote that has just come.
+/// The verdict of a server on the vote that has just come.
 pub(crate) fn verdict(record: &ElectionRecord, of: ServerId) -> String {
     let received = record.entries.iter().rev().find_map(|entry| match entry.event {
         ElectionEvent::Received { from, verdict, .. } if from == of => Some(verdict),

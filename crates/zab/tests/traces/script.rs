@@ -11,7 +11,7 @@ const NOTHING: &str = "ok";
 /// Equal lines that are shown around a difference.
 const CONTEXT: usize = 3;
 
-/// What a trace file drives.
+/// The servers that a trace file drives.
 pub(crate) trait Script: Default {
     /// Carries out a command, and returns its trace.
     fn run(&mut self, command: &[&str]) -> Vec<String>;

@@ -12,7 +12,7 @@ use ostler_zab::{
 
 pub(crate) type Log = Vec<(Zxid, Record)>;
 
-/// What survives a crash.
+/// The state that survives a crash.
 #[derive(Clone, Default)]
 pub(crate) struct Data {
     pub(crate) accepted: Epoch,
@@ -102,7 +102,7 @@ impl Server {
         self.gate.reached(last);
     }
 
-    /// What the server does, for the command `state`.
+    /// The state of the server, for the command `state`.
     pub(crate) fn state(&self) -> String {
         let role = match &self.role {
             _ if !self.up => "down".to_owned(),

@@ -219,7 +219,7 @@ impl World {
         }
     }
 
-    /// Time passes. What is due happens; no message arrives.
+    /// Time passes, and all timers that are due run. No message arrives.
     pub(crate) fn pass(&mut self, ms: u64) {
         let end = self.now + ms;
         while self.now < end {

@@ -57,7 +57,7 @@ fn parent_of(path: &str) -> &str {
 }
 
 impl Model {
-    /// A fresh tree. What is below /zookeeper is not looked at.
+    /// A fresh tree. Znodes below /zookeeper are not compared.
     pub(super) fn new() -> Model {
         let node = |births| Node {
             data: Some(Vec::new()),
@@ -274,7 +274,7 @@ impl Model {
         })
     }
 
-    /// What a client that comes back has missed of a path, if anything.
+    /// The event of a path that a client has missed when it comes back, if there is one.
     pub(super) fn missed(&self, path: &str, children: bool, seen: i64) -> Option<EventType> {
         let Some(node) = self.nodes.get(path) else { return Some(EventType::NodeDeleted) };
         match children {

@@ -24,7 +24,7 @@ pub(super) struct Sent {
     pub(super) intent: Intent,
     /// For writes, once they are proposed: their place, and what the model answers.
     pub(super) due: Option<(Zxid, Answer)>,
-    /// What was proposed when it was sent.
+    /// The last proposal at the time when it was sent.
     pub(super) after: Zxid,
     /// A setWatches whose events have begun to come.
     pub(super) begun: bool,
@@ -36,11 +36,11 @@ pub(super) struct Line {
     pub(super) client: usize,
     pub(super) session: Option<SessionId>,
     pub(super) sent: VecDeque<Sent>,
-    /// What was under way when its session came back on it: nothing is answered before that.
+    /// The last proposal when its session came back on it: nothing is answered before that commits.
     pub(super) behind: Zxid,
 }
 
-/// What is known of a session; times on the wall clock.
+/// The state of a session; times on the wall clock.
 #[derive(Debug)]
 pub(super) struct Life {
     pub(super) timeout_ms: i64,
@@ -207,7 +207,7 @@ impl World {
         let ask = intent.ask();
         let after = self.m.disk.last();
         let line = &self.lines[&conn];
-        // Nothing is taken from a session that ends. What comes before the handshake's answer is held.
+        // Nothing is taken from a session that ends. Requests that come before the handshake's answer are held.
         let alive = line.session.is_none_or(|id| self.lives.get(&id).is_some_and(|life| !life.closing))
             && !line.sent.iter().any(|sent| matches!(sent.intent, Intent::Close));
         if let Some(session) = line.session.filter(|session| self.slots[client].session == Some(*session)) {
