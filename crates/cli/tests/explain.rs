@@ -82,7 +82,7 @@ impl Ensemble {
         }
     }
 
-    /// What a server is, by `srvr`; `None` while it does not answer.
+    /// The mode of a server, by `srvr`; `None` while it does not answer.
     fn mode(&self, id: u16) -> Option<String> {
         TcpStream::connect(self.address(id)).ok()?;
         let mut stream = socket(self.address(id));

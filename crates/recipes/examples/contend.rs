@@ -3,7 +3,7 @@
 //!
 //! Whoever holds alone has an ephemeral znode /held/RECIPE, whoever shares one below /sharing/RECIPE, and every turn is
 //! written into /journal/RECIPE: all in one transaction, which is done only if the holder's znode is there. So the
-//! server's own history says who held when. What contradicts it is printed as a VIOLATION.
+//! server's own history says who held when. A contradiction is printed as a VIOLATION.
 //!
 //! A contender whose connection is in doubt ends: what it holds goes with its session, all at once.
 

@@ -49,7 +49,7 @@ async fn latches(servers: &str) -> Done {
     Ok(())
 }
 
-/// What a candidate does when it leads: its procedure first, and then it says so.
+/// The acts of a candidate that leads: first its procedure, then a line that says so.
 async fn announce(client: Client, id: &str, mut changes: ostler_recipes::leader::LeaderChanges) {
     let ready = Acknowledgement::new(&client, "/examples/latch-ready");
     while let Some(change) = changes.next().await {

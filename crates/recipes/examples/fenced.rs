@@ -78,7 +78,7 @@ async fn hold(client: &Client, recipe: &str, name: &str, session: Duration) -> R
     }
 }
 
-/// What no clock and no session stands before: the server alone refuses it.
+/// A write that no clock and no session stops: only the server refuses it.
 async fn in_next_session(client: &Client, fence: &Fence, journal: &str) -> String {
     loop {
         let check = client.multi().check(fence.node(), -1);

@@ -142,7 +142,7 @@ impl Herd {
     }
 }
 
-/// What all clients together have counted.
+/// The counts of all clients together.
 #[derive(Clone, Default)]
 struct ClientCounts {
     events: u64,
@@ -164,7 +164,7 @@ impl ClientCounts {
     }
 }
 
-/// What the server has counted.
+/// The counts of the server.
 struct ServerCounts {
     events: u64,
     requests: u64,

@@ -84,7 +84,7 @@ async fn multi(a: &Client, b: &Client) -> Done {
     let both = of_a.acquire_within(MOMENT).await?;
     let first = InterProcessMutex::new(a, paths[0]);
     println!("multi: b holds one lock, a got both: {}", both.is_some());
-    // What it had is released in the background.
+    // Its lock is released in the background.
     while !first.participant_nodes().await?.is_empty() {
         sleep(MOMENT).await;
     }

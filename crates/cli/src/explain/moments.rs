@@ -65,7 +65,7 @@ struct Sent {
 struct Teller<'a> {
     part: Part<'a>,
     search: &'a Search,
-    /// Whom the server backs.
+    /// The candidate that the server backs.
     backed: Option<Vote>,
     round: u64,
     heard: Vec<Heard>,
@@ -254,7 +254,7 @@ impl Teller<'_> {
 
     fn heard_at(&self, moment: &Moment) -> Option<Heard> {
         let What::Received { from, state, round, vote, verdict } = moment.what else { return None };
-        // Who asks long after the end has a story of its own.
+        // A server that asks long after the end has an election of its own.
         let is_over = self.search.synchronised_ms.is_some_and(|ms| moment.ms > ms);
         let only_asks = matches!(verdict, Judged::Ignored { why: Ignored::Decided | Ignored::NoVoter });
         if is_over && only_asks && state == State::Looking {
@@ -425,7 +425,8 @@ impl Teller<'_> {
         )
     }
 
-    /// Who said that there is this leader already, if that decided: then it was the last vote, in the same moment.
+    /// The server whose vote showed that there is this leader already, if that decided: it was the last vote, in the same
+    /// moment.
     fn joined(&self, ms: u64, vote: Vote) -> Option<Vec<i64>> {
         let moments = &self.search.moments;
         let end = moments.iter().position(|moment| matches!(moment.what, What::Elected { .. }))?;
@@ -533,7 +534,7 @@ fn late(from: i64, state: State, vote: Option<Vote>) -> String {
     }
 }
 
-/// What one server was told.
+/// The votes that one server got.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     state: State,

@@ -67,7 +67,7 @@ impl Part<'_> {
         self.witness.elections.searches.last().is_some_and(|last| std::ptr::eq(last, self.decisive()))
     }
 
-    /// Who led it into which epoch.
+    /// The leaders, each with its epoch.
     fn end(&self) -> Option<(u32, i64)> {
         let search = self.decisive();
         let Elected { leader, .. } = search.elected?;

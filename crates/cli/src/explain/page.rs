@@ -18,7 +18,7 @@ const WIDTH: usize = 92;
 #[derive(Debug, Serialize)]
 pub(crate) struct Page {
     elections: Vec<Section>,
-    /// What is to be known of who was asked.
+    /// The servers that were asked, and those that did not answer.
     remarks: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ struct Phases {
     first_commit: Option<u64>,
 }
 
-/// What one server had counted in the end.
+/// The votes that one server had counted in the end.
 #[derive(Debug, Serialize)]
 struct Ballots {
     server: i64,

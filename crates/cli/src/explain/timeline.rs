@@ -26,7 +26,7 @@ pub(super) struct Line {
     pub(super) server: i64,
     pub(super) text: String,
     pub(super) mark: Option<Mark>,
-    /// What must have happened before, if anybody tells of it.
+    /// The event that must have happened before, if a server reports it.
     pub(super) after: Option<Mark>,
 }
 

@@ -47,7 +47,7 @@ pub(super) fn standing(vote: Vote) -> String {
     format!("(epoch {}, zxid {:#x})", vote.epoch, vote.zxid.0)
 }
 
-/// Whom somebody votes for, and what that one has: `itself (epoch 1, zxid 0x100000005)`.
+/// A candidate and its history, as in `itself (epoch 1, zxid 0x100000005)`.
 pub(super) fn whom(voter: i64, vote: Vote) -> String {
     format!("{} {}", name(voter, vote), standing(vote))
 }

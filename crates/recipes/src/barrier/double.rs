@@ -35,7 +35,7 @@ pub struct DistributedDoubleBarrier {
     left_at: Option<Zxid>,
 }
 
-/// What a member that wants to enter has to do next, by the names below the barrier.
+/// The next step of a member that wants to enter, by the names below the barrier.
 #[derive(Debug, PartialEq, Eq)]
 enum Entry<'a> {
     Open,
@@ -57,7 +57,7 @@ fn entry(names: &[String], members: usize) -> Entry<'_> {
     Entry::Enough(found)
 }
 
-/// What a member that wants to leave has to do next, by the names below the barrier.
+/// The next step of a member that wants to leave, by the names below the barrier.
 #[derive(Debug, PartialEq, Eq)]
 enum Exit<'a> {
     /// The member's znode is gone: it waits for the members that are left.

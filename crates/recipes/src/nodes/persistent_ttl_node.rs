@@ -72,7 +72,7 @@ impl PersistentTtlNode {
     }
 }
 
-/// Touches the child until dropped. What goes wrong is made good by the next touch.
+/// Touches the child until dropped. The next touch makes up for one that fails.
 async fn touch(client: Client, path: String, ttl: Duration) {
     let mut ticks = interval((ttl / TOUCHES).max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -4,7 +4,7 @@ use crate::until_answered::{fired, is_transient, pause, until_answered};
 use ostler_client::{Bytes, Client, CreateMode, Created, Error, EventKind, Result, Session, SessionId, Stat};
 use tokio::sync::watch;
 
-/// What is to be kept.
+/// The znode that is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) client: Client,
@@ -15,7 +15,7 @@ pub(crate) struct Plan {
     pub(crate) deleted_at_end: bool,
 }
 
-/// What the owner wants.
+/// The wish of the owner.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) data: Bytes,
@@ -59,7 +59,7 @@ struct Upkeep {
     attempted: Option<SessionId>,
 }
 
-/// What a znode that is there already means.
+/// The meaning of a znode that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     /// It is taken over.
@@ -80,7 +80,7 @@ enum Woken {
     Wish,
 }
 
-/// What has become of data that was to be written.
+/// The result of writing data.
 enum Written {
     Yes,
     /// It is tried again later.
@@ -261,7 +261,7 @@ impl Upkeep {
             // The server may be one that has not seen it come.
             until_answered(client, || client.sync(&place)).await?;
             let Some(stat) = until_answered(client, || client.exists(&place)).await? else { return Ok(()) };
-            // What comes after a delete that was not answered is somebody else's.
+            // A znode that comes after a delete without an answer belongs to another owner.
             let is_other = *seen.get_or_insert(stat.czxid) != stat.czxid;
             if is_other || (self.plan.mode.is_ephemeral() && !own.contains(&stat.ephemeral_owner)) {
                 return Ok(());
@@ -278,7 +278,7 @@ impl Upkeep {
     }
 }
 
-/// What has become of a znode that was to be deleted.
+/// The result of deleting a znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Deleted {
     Gone,

@@ -33,7 +33,7 @@ pub(crate) struct Consumption {
     aside: SetAside,
 }
 
-/// What has become of an item.
+/// The result for an item.
 enum Handled {
     /// It is gone, or others are consuming it.
     Done,
@@ -221,7 +221,7 @@ fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Consumes the items of a znode; false if the consumer has failed or panicked. What cannot be read is dropped, as
+/// Consumes the items of a znode; false if the consumer has failed or panicked. An item that cannot be decoded is dropped, as
 /// Curator does.
 async fn consume_all<F, Fut, E>(name: &str, data: &Bytes, consume: &mut F) -> bool
 where

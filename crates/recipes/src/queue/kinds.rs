@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 /// Long enough for what fails always to be no burden.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What happens to an item whose consumer fails. Without a lock path the item is deleted already.
+/// The fate of an item whose consumer fails. Without a lock path the item is deleted already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ErrorMode {
     /// The item is put back with its id or its priority, behind all other items of this priority. In a delay queue it
@@ -42,7 +42,7 @@ pub struct QueueBuilder {
     retry_after: Duration,
 }
 
-/// What all queues have in common.
+/// The part that all queues share.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     pub(crate) client: Client,
@@ -79,7 +79,7 @@ impl QueueBuilder {
         self
     }
 
-    /// What happens to an item whose consumer fails; [`ErrorMode::Requeue`] by default.
+    /// The fate of an item whose consumer fails; [`ErrorMode::Requeue`] by default.
     pub fn error_mode(mut self, mode: ErrorMode) -> Self {
         self.error_mode = mode;
         self

@@ -1,4 +1,4 @@
-//! What the names of a queue's items mean. A server appends ten digits to each.
+//! The meaning of the names of a queue's items. A server appends ten digits to each.
 //!
 //! | Queue | Name before the digits |
 //! |---|---|

@@ -9,7 +9,7 @@ use ostler_recipes::cache::{CacheEvent, CacheEvents, CuratorCache, NodeCache, Pa
 use ostler_testkit::Direction;
 use std::{collections::BTreeMap, time::Duration};
 
-/// What the events have told so far.
+/// The znodes by the events so far.
 #[derive(Default)]
 struct Told {
     nodes: BTreeMap<String, String>,
@@ -406,7 +406,7 @@ async fn as_old_server(client: tokio::net::TcpStream, server: std::net::SocketAd
         let mut frame = vec![0; length as usize];
         from_client.read_exact(&mut frame).await?;
         if frame.len() >= 8 && frame[4..8] == ADD_WATCH {
-            // What was asked before is answered before.
+            // An earlier request is answered earlier.
             to_server.shutdown().await?;
             let mut to_client = answers.await?;
             let answer = [&16_u32.to_be_bytes()[..], &frame[..4], &[0; 8], &UNIMPLEMENTED];

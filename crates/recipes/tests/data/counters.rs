@@ -27,7 +27,7 @@ pub(crate) async fn share<S: Servers>(world: &World<S>) {
     loop {
         match count.try_set(&count.versioned().unwrap(), 6).await {
             Ok(true) => break,
-            // What is there was read anew.
+            // The value was read again.
             Ok(false) => {}
             Err(error) if is_unknown(&error) => unknown += 1,
             Err(error) => panic!("{error}"),
@@ -363,7 +363,7 @@ async fn values_as_they_are() {
     within(world.end()).await;
 }
 
-/// What is read as a number is compared as one, whatever bytes it is.
+/// A value that is read as a number is compared as a number, whatever its bytes.
 #[tokio::test]
 async fn numbers_are_compared_as_numbers() {
     let world = World::new().await;

@@ -32,7 +32,7 @@ async fn run(
     if happened && fault.is_some_and(|fault| fault.kind == Kind::Cut) {
         let elsewhere =
             |seen: &SeenFrame| matches!(seen, SeenFrame::Handshake { server, .. } if *server != 0);
-        // What comes after the last message can go without another connection.
+        // Nothing comes after the last message, so no other connection is needed.
         let seen = world.proxy.seen();
         assert!(
             seen.iter().all(|seen| !matches!(seen, SeenFrame::Handshake { .. }) || elsewhere(seen)),

@@ -293,7 +293,7 @@ async fn a_transaction_with_more_below_it_ends_too() {
     within(world.end()).await;
 }
 
-/// What is below another member would be counted as that one, and own what nobody takes.
+/// A znode below another member would count as a member, and own partitions that nobody takes.
 #[tokio::test]
 async fn an_id_is_one_name() {
     let world = World::new().await;

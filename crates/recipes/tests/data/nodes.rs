@@ -296,7 +296,7 @@ async fn members_know_each_other() {
     at_every_cut(know_each_other).await;
 }
 
-/// What is refused is tried until it is allowed, and the znode stays the same.
+/// A refused write is tried until it is allowed, and the znode stays the same.
 #[tokio::test]
 async fn data_that_is_refused_comes_when_it_is_allowed() {
     let world = World::new().await;
@@ -317,7 +317,7 @@ async fn data_that_is_refused_comes_when_it_is_allowed() {
     within(world.end()).await;
 }
 
-/// Who is told of a refusal and asks again waits, and does not hear the same again and again.
+/// A caller that asks again after a refusal waits, and does not get the same refusal again and again.
 #[tokio::test]
 async fn a_refusal_to_create_is_told_once() {
     let world = World::new().await;

@@ -1,4 +1,4 @@
-//! What becomes of an item whose consumer has failed.
+//! The fate of an item whose consumer has failed.
 
 use crate::{
     queues::{next, sink, text},
@@ -86,7 +86,7 @@ async fn a_failed_item_keeps_its_id() {
     let consumer = queue.consume(consume);
     assert_eq!(next(&mut from, 3).await, ["bad", "good", "bad"]);
     drop(consumer);
-    // What the consumer held is left in the background.
+    // The consumer's lock is released in the background.
     within(world.no_ephemerals()).await;
     assert_eq!(queue.remove("x").await.unwrap(), 1);
     assert!(queue.is_empty().await.unwrap());

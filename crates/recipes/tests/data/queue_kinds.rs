@@ -252,7 +252,7 @@ fn hand_out() -> (impl FnMut(Bytes) -> std::future::Ready<Result<(), Infallible>
     (hand, from)
 }
 
-/// What is removed by its id does not come out, and nothing else is lost.
+/// An item that is removed by its id is not consumed, and nothing else is lost.
 pub(crate) async fn remove_by_id<S: Servers>(world: &World<S>) {
     let (producer, tries) = (under_lock(&world.other).build_id().await.unwrap(), Tries::default());
     for (item, id) in [("1", "z"), ("2", "a/b"), ("3", "z")] {

@@ -1,4 +1,4 @@
-//! What is begun in another runtime than its client's is cared for when that other one ends.
+//! Recipes that are begun in another runtime than their client's go on to their end when that runtime ends.
 
 use crate::{
     servers::{elsewhere, patiently},

@@ -25,7 +25,7 @@ struct Site {
     checked: AtomicU64,
 }
 
-/// What passes when there is a connection, or a session, again.
+/// Errors that pass when there is a connection, or a session, again.
 fn assert_passes(error: &Error) {
     let passes = |error: &ostler_client::Error| error.is_connection_trouble() || error.is_session_over();
     assert!(error.is_not_held() || error.client().is_some_and(passes), "{error}");
@@ -164,7 +164,7 @@ async fn those_who_say_it_and_those_who_hear_it_can_have_different_roots() {
         }
         patiently("closed", latch.close()).await;
     }
-    // What is outside of the leader's root it cannot write.
+    // It cannot write outside of the leader's root.
     let latch = LeaderLatch::new(&app, "/election", "a");
     latch.start();
     let fence = patiently("leads", latch.wait_for_leadership()).await.unwrap();

@@ -426,7 +426,7 @@ async fn curator_621_and_276_a_downgrade_lets_no_writer_in() {
     world.until_clean("downgrade").await;
 }
 
-/// What is below a lock and none of its znodes was waited for.
+/// A contender waited for a child of the lock that is no contender.
 #[tokio::test]
 async fn curator_43_other_znodes_below_a_lock_are_not_waited_for() {
     let world = World::start().await;

@@ -4,8 +4,8 @@ use crate::world::{Recipe, World, patiently};
 use ostler_recipes::lock::InterProcessMutex;
 use ostler_testkit::{CutPoint, SeenFrame};
 
-/// Whoever waits is dropped while a message of it is on its way, before and after the server has it. What it leaves
-/// behind, others would wait for.
+/// Whoever waits is dropped while a message of it is on its way, before and after the server has it. Others would wait
+/// for a znode that it leaves behind.
 async fn at_every_message(recipe: Recipe) {
     let world = World::start().await;
     let other = world.client().await;

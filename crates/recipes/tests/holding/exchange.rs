@@ -1,4 +1,4 @@
-//! What is played again and again, with another fault each time: something is handed over twice.
+//! The exchange that is played again and again, with another fault each time: a holder hands over twice.
 
 use crate::{
     servers::Servers,
@@ -22,7 +22,7 @@ pub(crate) struct Site<S> {
 pub(crate) enum Hold {
     /// It is held until it is released.
     Lasts,
-    /// Who has lost it tries again.
+    /// A contender that has lost it tries again.
     CanBeLost,
 }
 
@@ -69,7 +69,7 @@ impl<S: Servers> Site<S> {
         }
     }
 
-    /// What must be so afterwards: no orphan znode, no leaked watch, and never two holders by the servers' history.
+    /// The state that must hold afterwards: no orphan znode, no leaked watch, and never two holders by the servers' history.
     /// Gives the tokens of those who have written as holders, in the order in which they have.
     pub(crate) async fn check(&self, recipe: Recipe, what: &str) -> Vec<u64> {
         self.world.until_clean(what).await;

@@ -1,4 +1,4 @@
-//! What a hand-over costs, however many contend. `interop/recipes/herd.py` does the same with 1,000 of them.
+//! The cost of a hand-over does not depend on the number of contenders. `interop/recipes/herd.py` does the same with 1,000 of them.
 
 use crate::world::{World, patiently};
 use ostler_client::Client;

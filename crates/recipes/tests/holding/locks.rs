@@ -1,4 +1,4 @@
-//! What each lock has beyond holding.
+//! The features of each lock beside holding.
 
 use crate::world::{PATIENCE, World, patiently};
 use futures_util::FutureExt;
@@ -30,7 +30,7 @@ async fn acquiring_within_a_limit_leaves_the_queue_when_it_is_over() {
     world.until_clean("limits").await;
 }
 
-/// What nobody holds costs one round trip to get.
+/// A free lock costs one round trip.
 #[tokio::test]
 async fn the_queue_is_read_without_waiting_for_the_create() {
     let world = World::start().await;
@@ -344,7 +344,7 @@ async fn a_semaphores_size_can_be_a_shared_count() {
     patiently("fewer", changes.next()).await.unwrap().unwrap();
     second.release().await.unwrap();
     assert!(semaphore.acquire_within(BRIEFLY).await.unwrap().is_none());
-    // What is no count gives none out, until there is a count again.
+    // A value that is no count gives out no lease, until there is a count again.
     a.set_data("/size", "?").await.unwrap();
     assert!(patiently("no count", changes.next()).await.unwrap().is_err());
     first.release().await.unwrap();
@@ -473,7 +473,7 @@ async fn an_owner_that_waits_to_read_is_not_let_wait_to_write() {
     world.until_clean("told").await;
 }
 
-/// Who waits to write and asks to read gets both, as a writer does.
+/// A contender that waits to write and asks to read gets both, as a writer does.
 #[tokio::test]
 async fn an_owner_that_waits_to_write_reads_under_its_write_lock() {
     let world = World::start().await;

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 const QUEUE: usize = 5;
 
-/// Who wait for one thing, in the order of arrival. The first of them holds it.
+/// The contenders for one lock, in the order of arrival. The first of them holds it.
 pub(crate) type Queue = [Recipe; QUEUE];
 
 /// Readers between writers, and next to each other.

@@ -78,7 +78,7 @@ const AT_A_TIME: usize = 8;
 /// Longer than any of them waits.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// What the process is told to plant.
+/// The bug that the process plants.
 pub(crate) fn plant_as_told() {
     if let Ok(issue) = env::var(PLANTED) {
         let bug = Bug::of_curator_issue(&issue);

@@ -1,4 +1,4 @@
-//! What is used in another runtime than its client's is cared for when that other one ends.
+//! Locks and latches that are used in another runtime than their client's are released when that runtime ends.
 
 use crate::{
     servers::elsewhere,

@@ -1,4 +1,4 @@
-//! What ZooKeeper's papers and tutorials say of elections and locks, statement by statement.
+//! The promises of ZooKeeper's papers and tutorials about elections and locks, one by one.
 
 use crate::world::{Recipe, SESSION, World, connect, open_journal, patiently};
 use ostler_client::{Client, ConnectionState};

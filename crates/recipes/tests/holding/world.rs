@@ -233,7 +233,7 @@ impl Held {
         Held { fence, end: Box::pin(end) }
     }
 
-    /// What it says of connection trouble is of no interest: it goes on in the background.
+    /// Its reports of connection trouble do not matter: it goes on in the background.
     pub(crate) async fn release(self) {
         let _ = self.end.await;
     }

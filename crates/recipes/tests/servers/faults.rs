@@ -1,4 +1,4 @@
-//! What goes wrong, once, at a chosen message of an exchange, and where to begin: every message is enumerated.
+//! One fault at a chosen message of an exchange. Every message is enumerated.
 
 use super::{Attach, Ensemble};
 use ostler_testkit::{CutPoint, FrameProxy, HeldFrame};
@@ -50,7 +50,7 @@ impl Kind {
             CutPoint::BeforeRequest(_) | CutPoint::BeforeEvent(_) => true,
             // Without its reply, it does not matter what becomes of the leader that gave it.
             CutPoint::BeforeReply(_) => !matches!(self, Kind::LeaderPaused | Kind::LeaderDeserted),
-            // What is killed or expired after a reply is killed or expired before the next request.
+            // A fault after a reply comes before the next request.
             CutPoint::AfterReply(_) => self == Kind::Cut,
         });
         all.map(|point| Fault { kind: self, attach, point }).collect()

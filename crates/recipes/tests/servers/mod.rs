@@ -54,7 +54,7 @@ pub(crate) fn patience() -> Duration {
     }
 }
 
-/// What it is that is waited for, is said if it takes too long.
+/// If it takes too long, the message names the condition.
 pub(crate) async fn patiently<T>(what: impl Debug, wait: impl IntoFuture<Output = T>) -> T {
     match timeout(patience(), wait).await {
         Ok(done) => done,
@@ -150,8 +150,8 @@ impl Ensemble {
     }
 
     /// Lets the follower hear of everything late that a client tries second if it tries another one first: what
-    /// others do is not there yet when it goes on there. What it has done itself is: its coming is settled with the
-    /// leader.
+    /// others do is not there yet when it goes on there. Its own writes are there: the leader
+    /// has answered for them.
     pub(crate) async fn let_second_follower_lag(&self) {
         let second = self.addresses_from(Attach::ToFollower).await[1];
         let members = self.members.lock().await;
@@ -160,7 +160,7 @@ impl Ensemble {
     }
 
     /// Has the follower that a client tries first hear of nothing new.
-    // What is waited for by its absence only.
+    // Conditions that can only be awaited by the absence of something.
     #[allow(dead_code)]
     pub(crate) async fn keep_first_follower_behind(&self) -> Behind {
         let follower = self.addresses_from(Attach::ToFollower).await[0];
