@@ -18,6 +18,9 @@ const LINES_MAX: usize = 700;
 /// Extensions of code and documents. A file without an extension is code if it starts with `#!`.
 const CODE: [&str; 5] = ["rs", "py", "js", "java", "sh"];
 const DOCUMENT: &str = "md";
+/// Scripted traces, in folders of this name.
+const TRACE: &str = "txt";
+const TRACES: &str = "testdata";
 /// Folders that tools and servers create; they are not checked.
 const NOT_OURS: [&str; 7] =
     ["target", "node_modules", "__pycache__", "corpus", "artifacts", "ostler-data", "ostler-ensemble"];
@@ -61,6 +64,7 @@ pub(crate) fn read(checkout: &Path) -> Result<Vec<SourceFile>> {
         };
         let ending = path.extension().and_then(|ending| ending.to_str());
         let wanted = match ending {
+            Some(TRACE) => path.components().any(|part| part.as_os_str() == TRACES),
             Some(ending) => CODE.contains(&ending) || ending == DOCUMENT,
             None => bytes.starts_with(b"#!"),
         };

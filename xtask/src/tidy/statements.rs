@@ -5,6 +5,8 @@ use super::sources::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 const TABLE: &str = "docs/statements.md";
+/// The beginning of a trace that shows promises, before their codes.
+const IN_TRACE: &str = "# Statements: ";
 /// The first letters of codes: elections, tree, recipes.
 const LETTERS: [char; 3] = ['e', 't', 'r'];
 
@@ -36,9 +38,15 @@ fn list(files: &BTreeSet<&str>) -> String {
     files.iter().copied().collect::<Vec<_>>().join(", ")
 }
 
-/// The codes in the names of functions, with the files of these functions.
+/// The codes in the names of functions and at the beginning of traces, with their files.
 fn used_codes(files: &[SourceFile]) -> FilesByCode<'_> {
     let mut used = FilesByCode::new();
+    for file in files {
+        let codes = file.text.lines().next().and_then(|line| line.strip_prefix(IN_TRACE));
+        for code in codes.into_iter().flat_map(|codes| codes.split(", ")) {
+            used.entry(code.to_owned()).or_default().insert(&file.name);
+        }
+    }
     for file in files.iter().filter(|file| file.name.ends_with(".rs")) {
         for line in file.text.lines() {
             let line = line.trim_start();
