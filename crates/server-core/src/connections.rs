@@ -243,7 +243,7 @@ impl Server {
         if let Some(Phase::Open { session }) = self.connections.get(conn).map(|state| state.phase)
             && self.sessions.touch(cx.now.mono, session)
         {
-            self.note_touch(session);
+            self.report_touch(session);
         }
     }
 

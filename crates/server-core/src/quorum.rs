@@ -329,17 +329,17 @@ impl Server {
         }
     }
 
-    pub(crate) fn peer(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
+    pub(crate) fn handle_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         match &ensemble.role {
-            MemberRole::Leading(_) => self.learner_says(cx, link, packet),
+            MemberRole::Leading(_) => self.handle_learner_packet(cx, link, packet),
             role if role.learner().is_some_and(|learner| learner.link == link) => {
-                self.leader_says(cx, packet)
+                self.handle_leader_packet(cx, packet)
             }
             role if role.observer_master().is_some_and(|master| master.has(link)) => {
-                self.observer_says(cx, link, packet);
+                self.handle_observer_packet(cx, link, packet);
             }
-            MemberRole::Looking(_) => self.learner_calls_early(cx, link, &packet),
+            MemberRole::Looking(_) => self.handle_early_learner(cx, link, &packet),
             _ => {
                 tracing::info!(link = link.0, "a learner was refused: this server does not lead");
                 cx.effects.push(Effect::HangUp(link));
@@ -347,7 +347,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn peer_gone(&mut self, cx: &mut Context<'_>, link: LinkId) {
+    pub(crate) fn connection_gone(&mut self, cx: &mut Context<'_>, link: LinkId) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         ensemble.pending_learners.gone(link);
         match &mut ensemble.role {
@@ -382,7 +382,7 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)>
 }
 
 /// A learner's packet, as [`Leading`] takes it. `None` if the learner has to be refused.
-fn peer_says(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
+fn learner_packet(packet: &Packet<'_>, version: u64) -> Option<FromLearner> {
     Some(match packet {
         Packet::FollowerInfo { .. } | Packet::ObserverInfo { .. } => learner_info(packet, version)?.0,
         Packet::AckEpoch { last, current } => FromLearner::AckEpoch { last: *last, current: *current },

@@ -76,7 +76,7 @@ impl Server {
         if !self.sessions.touch(cx.now.mono, session) {
             return;
         }
-        self.note_touch(session);
+        self.report_touch(session);
         self.stats.writes.to_prepare += u64::from(self.leads());
         self.enqueue(cx, conn, session, request);
     }

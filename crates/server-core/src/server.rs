@@ -101,7 +101,7 @@ impl Server {
             Input::Persisted(seq) => self.persisted(cx, seq),
             Input::SnapshotDone => self.pipeline.snapshots.done(),
             Input::Deadline => {
-                self.go_on(cx);
+                self.resume_backlog(cx);
                 let has_paused = self.pause_detector.beat(cx.now.mono);
                 self.run_ensemble_timers(cx);
                 self.expire_sessions(cx, has_paused);
@@ -111,19 +111,19 @@ impl Server {
             }
             Input::ExpireSession(session) => self.expire_session(cx, session),
             Input::CloseConnection(conn) => self.close(cx, conn, CloseReason::ClosedByOperator),
-            Input::Vote { from, notification } => self.voted(cx, from, &notification),
+            Input::Vote { from, notification } => self.handle_vote(cx, from, &notification),
             Input::ElectionLink { peer, up } => self.election_link(cx, peer, up),
             Input::LeaderLink { search_id, link } => self.leader_link(cx, search_id, link),
-            Input::ObserverCalls { link } => self.observer_calls(cx, link),
+            Input::ObserverCalls { link } => self.observer_connected(cx, link),
             Input::LeaderUnreachable { search_id } => self.leader_unreachable(cx, search_id),
             Input::LearnerFrom { link, place } => self.learner_from(link, place),
-            Input::Peer { link, packet } => self.peer(cx, link, packet),
-            Input::SnapBegins { link } => self.snap_begins(cx.now, link),
+            Input::Peer { link, packet } => self.handle_packet(cx, link, packet),
+            Input::SnapBegins { link } => self.tree_begins(cx.now, link),
             Input::StreamMoves { link } => self.stream_moves(cx.now, link),
-            Input::Snap { link, tree } => self.snap(cx, link, *tree),
-            Input::Reloaded { tree, .. } => self.reloaded(cx, *tree),
+            Input::Snap { link, tree } => self.install_tree(cx, link, *tree),
+            Input::Reloaded { tree, .. } => self.tree_reloaded(cx, *tree),
             Input::LogRead { link, search_id, read } => self.log_read(cx, link, search_id, read),
-            Input::PeerGone { link } => self.peer_gone(cx, link),
+            Input::PeerGone { link } => self.connection_gone(cx, link),
         }
         self.end_full_epoch(cx);
     }

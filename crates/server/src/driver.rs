@@ -15,7 +15,7 @@ use crate::{
 };
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
-    ClientRequest, ConnId, Effect, Input, Server, ensemble::MemberMode, input::Mono, report::ConnReport,
+    ClientRequest, ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
     work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;

@@ -15,7 +15,7 @@ use ostler_proto::{
     reply::{Body, OpResult, Reply},
     txn::{Txn, TxnRecord},
 };
-use ostler_server_core::ensemble::LocalSessions;
+use ostler_server_core::quorum::LocalSessions;
 
 const FAILURES: [ErrorCode; 15] = [
     ErrorCode::NoWatcher,

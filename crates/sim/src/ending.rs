@@ -6,7 +6,7 @@ use crate::{
     world::{Event, World},
 };
 use ostler_proto::{id::SessionId, reply::Reply};
-use ostler_server_core::{ConnId, ensemble::LocalSessions, session::Scope};
+use ostler_server_core::{ConnId, quorum::LocalSessions, sessions::Scope};
 use ostler_zab::EpochLength;
 use std::collections::BTreeSet;
 

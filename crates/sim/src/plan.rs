@@ -6,7 +6,7 @@ use crate::{
     scenes::Scene,
     world::{LOG_MS, Shape},
 };
-use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
+use ostler_server_core::quorum::{LocalSessions, ObserverOptions};
 use ostler_zab::EpochLength;
 use std::{
     collections::BTreeSet,

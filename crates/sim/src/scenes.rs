@@ -41,7 +41,7 @@ use crate::{
     world::{LOG_MS, Shape, World},
 };
 use ostler_planted::Bug;
-use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
+use ostler_server_core::quorum::{LocalSessions, ObserverOptions};
 use ostler_zab::EpochLength;
 
 /// A scene with a name.

@@ -8,7 +8,7 @@ use ostler_proto::{
     quorum_packet::Packet,
     txn::{Txn, TxnRecord},
 };
-use ostler_server_core::{ConnId, Input, Record, ensemble::MemberMode};
+use ostler_server_core::{ConnId, Input, Record, quorum::MemberMode};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The signs of life of sessions that a server has got since it has its role.

@@ -14,7 +14,7 @@ use ostler_proto::{
     quorum_packet::Packet,
 };
 use ostler_server_core::{
-    CloseReason, ConnId, DialTarget, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode,
+    CloseReason, ConnId, DialTarget, Effect, Input, PeerMessage, PersistOp, quorum::MemberMode,
 };
 use ostler_zab::leading::LinkId;
 use std::{borrow::Cow, collections::VecDeque};

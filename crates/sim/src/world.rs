@@ -25,8 +25,8 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ClientRequest, CoreConfig, DialTarget, EnsembleConfig, Input, Now, Server,
-    ensemble::{LocalSessions, MemberMode, ObserverOptions},
     passwords::{NewPasswords, Passwords, Secret},
+    quorum::{LocalSessions, MemberMode, ObserverOptions},
 };
 use ostler_zab::{
     ElectionTiming, EpochLength, HistoryLimits,

@@ -11,7 +11,7 @@ use crate::{
     server::TestServer,
 };
 use ostler_proto::id::{ServerId, SessionId, Zxid};
-use ostler_server_core::{Server, ensemble::MemberMode};
+use ostler_server_core::{Server, quorum::MemberMode};
 use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
 use tokio::task::JoinSet;
 

@@ -3,7 +3,7 @@
 use crate::{error::TestkitError, runtime::OwnRuntime};
 use ostler_proto::id::SessionId;
 use ostler_server::{Overrides, RunningServer, ServerError, ServerHandle, config::ServerConfig};
-use ostler_server_core::{Server, ensemble::MemberMode};
+use ostler_server_core::{Server, quorum::MemberMode};
 use std::sync::mpsc;
 use tokio::{sync::oneshot, task::JoinHandle};
 

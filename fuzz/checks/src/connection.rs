@@ -14,7 +14,7 @@ use client::Client;
 use ostler_proto::{frame, id::Zxid, txn::TxnRecord};
 use ostler_server_core::{
     ClientRequest, ConnId, CoreConfig, Effect, Input, Now, PersistOp, Record, Server, input::Mono,
-    session::Scope,
+    sessions::Scope,
 };
 use ostler_tree::Tree;
 use ostler_zab::PersistSeq;

@@ -5,7 +5,7 @@ use crate::rig::{Rig, SESSION, config};
 use ostler_client_core::{Config, Input, Mono};
 use ostler_server_core::{
     input::Mono as LeaderMono,
-    session::{Scope, Sessions},
+    sessions::{Scope, Sessions},
 };
 use std::time::Duration;
 

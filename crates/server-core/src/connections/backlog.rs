@@ -43,26 +43,26 @@ impl Server {
     }
 
     /// Goes on with the work that is left, until the work budget is spent.
-    pub(crate) fn go_on(&mut self, cx: &mut Context<'_>) {
+    pub(crate) fn resume_backlog(&mut self, cx: &mut Context<'_>) {
         self.backlog.commits_first = !self.backlog.commits_first;
         if self.backlog.commits_first {
-            self.go_on_committing(cx);
+            self.resume_commits(cx);
         }
-        self.go_on_serving(cx);
-        self.go_on_committing(cx);
+        self.resume_requests(cx);
+        self.resume_commits(cx);
         while !self.work.is_spent() && self.watches.has_departed() {
             self.work.add(self.watches.clear_departed());
         }
     }
 
-    fn go_on_committing(&mut self, cx: &mut Context<'_>) {
+    fn resume_commits(&mut self, cx: &mut Context<'_>) {
         if self.backlog.commits {
             self.commit_decided(cx);
         }
     }
 
     /// Serves one connection after the other until the work budget is spent.
-    fn go_on_serving(&mut self, cx: &mut Context<'_>) {
+    fn resume_requests(&mut self, cx: &mut Context<'_>) {
         while !self.work.is_spent()
             && let Some(conn) = self.backlog.conns.pop_front()
         {
@@ -74,7 +74,7 @@ impl Server {
     }
 
     /// Leaves the rest of a connection's requests until its next turn.
-    pub(crate) fn leave_for_later(&mut self, conn: ConnId) {
+    pub(crate) fn defer_requests(&mut self, conn: ConnId) {
         if let Some(state) = self.connections.get_mut(conn)
             && !state.behind
         {

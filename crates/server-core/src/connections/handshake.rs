@@ -1,18 +1,21 @@
 //! The handshake of a client: opens a new session, or takes one that comes back.
 
 use crate::{
-    connections::Phase,
-    connections::request_queue::{AnswerForm, Waiting, WriteTxn},
+    connections::{
+        Phase,
+        request_queue::{AnswerForm, Waiting, WriteTxn},
+    },
     context::Context,
     effect::{CloseReason, Effect},
     input::{ConnId, Now, RequestHead},
-    pipeline::WriteRoute,
-    pipeline::propose::WriteOrigin,
-    pipeline::syncs::{SyncWaiter, UNANSWERED},
+    pipeline::{
+        WriteRoute,
+        propose::WriteOrigin,
+        syncs::{SyncWaiter, UNANSWERED},
+    },
     quorum::{ForwardedOp, Revalidation},
     server::Server,
-    sessions::Owner,
-    sessions::passwords::Verdict,
+    sessions::{Owner, passwords::Verdict},
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
@@ -141,7 +144,7 @@ impl Server {
         let Handshake { session, timeout_ms, answer_read_only } = handshake;
         let verdict = self.config.passwords.judge(session, password);
         if verdict != Verdict::Right && !planted::is(Bug::PasswordSeenLate) {
-            return self.not_opened(cx, conn, handshake, verdict);
+            return self.refuse_password(cx, conn, handshake, verdict);
         }
         if let Some(other) = self.sessions.get(session).and_then(|session| session.conn)
             && other != conn
@@ -158,7 +161,7 @@ impl Server {
         let lives = match self.write_route() {
             Some(WriteRoute::Forward) if !self.sessions.is_local(session) => {
                 self.connections.set_phase(conn, Phase::Opening { session, answer_read_only });
-                return self.ask_leader(cx, conn, session, timeout_ms);
+                return self.ask_for_revalidation(cx, conn, session, timeout_ms);
             }
             // Without local sessions this server cannot tell, and believes the password, as upstream does.
             Some(WriteRoute::ReadOnly) => known || !self.has_local_sessions(),
@@ -174,7 +177,13 @@ impl Server {
     /// Refuses a client whose password did not open the session. If another server may accept the password, the
     /// connection is closed without an answer, and the client tries the others. The answer "expired" would end its
     /// session.
-    fn not_opened(&mut self, cx: &mut Context<'_>, conn: ConnId, handshake: Handshake, verdict: Verdict) {
+    fn refuse_password(
+        &mut self,
+        cx: &mut Context<'_>,
+        conn: ConnId,
+        handshake: Handshake,
+        verdict: Verdict,
+    ) {
         let is_gone = self.leads() && self.sessions.get(handshake.session).is_none();
         if verdict == Verdict::Unknown && !is_gone {
             return self.close(cx, conn, CloseReason::PasswordUnknown);
@@ -224,7 +233,7 @@ impl Server {
             state.owner = Owner::Here;
         }
         self.sessions.touch(cx.now.mono, session);
-        self.wait_for_what_is_under_way(cx, conn, session);
+        self.wait_for_earlier_writes(cx, conn, session);
         self.connected(cx, conn, session, answer_read_only);
     }
 
@@ -234,7 +243,7 @@ impl Server {
     ///
     /// At a learner, a sync follows the session's earlier writes to the leader; when it is answered, they are decided.
     /// Writes by way of another server are decided already, as the leader has answered for the session after them.
-    fn wait_for_what_is_under_way(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId) {
+    fn wait_for_earlier_writes(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId) {
         let until = match self.write_route() {
             Some(WriteRoute::Propose) if self.proposed() > self.tree.last_processed() => self.proposed(),
             Some(WriteRoute::Forward) if self.has_undecided_writes(session) => {

@@ -6,8 +6,7 @@
 use crate::{
     context::Context,
     input::{ClientRequest, ConnId, Mono, RequestHead},
-    requests::multi_read::ReadsLeft,
-    requests::watches::WatchesLeft,
+    requests::{multi_read::ReadsLeft, watches::WatchesLeft},
     server::Server,
     work,
 };
@@ -115,7 +114,7 @@ impl Server {
                 Some(Waiting::Parked { .. } | Waiting::Watching { .. } | Waiting::Reading(_))
                     if self.work.is_spent() =>
                 {
-                    return self.leave_for_later(conn);
+                    return self.defer_requests(conn);
                 }
                 Some(Waiting::Reading(_)) => {
                     let Some(Waiting::Reading(left)) = state.queue.pop_front() else { return };

@@ -35,7 +35,7 @@ impl Server {
                     }
                     own = Some(zxid);
                 }
-                AfterPersist::Ensemble { search_id: of, act } if of == search_id => self.released(cx, act),
+                AfterPersist::Ensemble { search_id: of, act } if of == search_id => self.carry_out(cx, act),
                 AfterPersist::OwnAck { .. } | AfterPersist::Ensemble { .. } => {}
             }
         }
@@ -64,7 +64,7 @@ impl Server {
             }
             self.backlog.commits_are_next = false;
             let Some(proposal) = self.pipeline.outstanding.pop_front() else { return };
-            self.tell_commit(cx, &proposal);
+            self.send_commit(cx, &proposal);
             self.commit(cx, &proposal);
             // From here on the new electorate decides, and may have acknowledged more.
             if is_reconfig(&proposal.record)
@@ -95,7 +95,7 @@ impl Server {
     pub(crate) fn commit(&mut self, cx: &mut Context<'_>, proposal: &Outstanding) {
         let record = TxnRecord::read(&proposal.record.0).expect("a record is checked before it is logged");
         self.finish_multi_read(cx);
-        self.answer_what_came_before(cx, proposal, record.header.session);
+        self.serve_earlier_requests(cx, proposal, record.header.session);
         let mut events = core::mem::take(&mut self.pipeline.events);
         let outcome = self.tree.apply(&record, &mut events);
         self.stats.writes.changes_made += self.pipeline.overlay.retire(proposal.zxid);
@@ -141,7 +141,7 @@ impl Server {
 
     /// Serves the writer's earlier requests that still wait for their turn: they must not see this write. A leader has
     /// waited for them before the commit.
-    fn answer_what_came_before(&mut self, cx: &mut Context<'_>, proposal: &Outstanding, session: SessionId) {
+    fn serve_earlier_requests(&mut self, cx: &mut Context<'_>, proposal: &Outstanding, session: SessionId) {
         let conn = if self.leads() {
             proposal.conn
         } else {

@@ -266,9 +266,12 @@ impl Preparer<'_> {
             return Ok(());
         }
         let Some((limited, limits, usage)) = self.tree.quota(path) else { return Ok(()) };
-        let counted =
-            self.check_limit(limited, "znodes", count, usage.count, limits.count_hard, limits.count);
-        let sized = self.check_limit(limited, "bytes", bytes, usage.bytes, limits.bytes_hard, limits.bytes);
+        let (count, bytes) = (
+            QuotaUse { growth: count, used: usage.count, hard: limits.count_hard, soft: limits.count },
+            QuotaUse { growth: bytes, used: usage.bytes, hard: limits.bytes_hard, soft: limits.bytes },
+        );
+        let counted = self.check_limit(limited, "znodes", count);
+        let sized = self.check_limit(limited, "bytes", bytes);
         let allowed = counted.and(sized);
         if allowed.is_err() {
             self.stats.namespaces.count_refusal(path);
@@ -281,10 +284,7 @@ impl Preparer<'_> {
         &mut self,
         limited: &str,
         what: &str,
-        growth: i64,
-        used: i64,
-        hard: i64,
-        soft: i64,
+        QuotaUse { growth, used, hard, soft }: QuotaUse,
     ) -> Result<(), ErrorCode> {
         let limit = if hard > -1 { hard } else { soft };
         if growth == 0 || limit < 0 || used.wrapping_add(growth) <= limit {
@@ -306,6 +306,15 @@ impl Preparer<'_> {
         }
         if hard > -1 { Err(ErrorCode::QuotaExceeded) } else { Ok(()) }
     }
+}
+
+/// One number that a quota limits, and its growth by a write. A limit of -1 is none.
+#[derive(Debug, Clone, Copy)]
+struct QuotaUse {
+    growth: i64,
+    used: i64,
+    hard: i64,
+    soft: i64,
 }
 
 /// The version after the write, if the expected version is -1 or the current one; else BADVERSION.

@@ -6,13 +6,14 @@ use crate::{
     context::Context,
     effect::{Effect, PeerMessage, PersistOp, Record},
     input::{ClientRequest, ConnId, Now},
-    pipeline::Outstanding,
-    pipeline::prepare::{Ephemerals, Preparer},
+    pipeline::{
+        Outstanding,
+        prepare::{Ephemerals, Preparer},
+    },
     quorum::AfterPersist,
     requests::access::Expanded,
     server::Server,
-    sessions::local::may_have_ephemerals,
-    sessions::{Owner, Scope},
+    sessions::{Owner, Scope, local::may_have_ephemerals},
 };
 use alloc::sync::Arc;
 use ostler_planted::{self as planted, Bug};
@@ -144,7 +145,7 @@ impl Server {
             made_ms: cx.now.wall_ms,
         });
         cx.effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
-        self.tell_followers(cx, zxid, || PeerMessage::Proposal(zxid, record.clone()));
+        self.send_proposal(cx, zxid, || PeerMessage::Proposal(zxid, record.clone()));
         self.pipeline.outstanding.push_back(Outstanding {
             zxid,
             record,

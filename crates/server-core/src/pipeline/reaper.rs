@@ -62,7 +62,7 @@ impl Server {
                 self.reaper.search = Some(SearchPosition { at_ttls: false, after: ArcStr::new() });
             }
         }
-        self.look_for_doomed(cx.now);
+        self.search_doomed(cx.now);
         let pause_ms = 60_000 / u64::from(self.config.reaper_max_per_minute.max(1));
         while cx.now.mono >= self.reaper.next_delete
             && let Some(path) = self.reaper.doomed.pop_front()
@@ -87,7 +87,7 @@ impl Server {
     }
 
     /// Goes on with the search until the work budget is spent.
-    fn look_for_doomed(&mut self, now: Now) {
+    fn search_doomed(&mut self, now: Now) {
         while !self.work.is_spent()
             && let Some(position) = self.reaper.search.take()
         {

@@ -46,13 +46,13 @@ impl Server {
             return;
         }
         match next.filter(|next| ensemble.config.membership.votes(*next)) {
-            Some(next) => self.take_suggested(cx, next),
+            Some(next) => self.accept_suggested(cx, next),
             None if ensemble.delay_election(cx.now) => {}
             None => self.begin_election(cx),
         }
     }
 
-    fn take_suggested(&mut self, cx: &mut Context<'_>, leader: ServerId) {
+    fn accept_suggested(&mut self, cx: &mut Context<'_>, leader: ServerId) {
         let durable = self.durable_state();
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let candidate = Candidate { epoch: durable.current, zxid: durable.last, id: leader };
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn voted(&mut self, cx: &mut Context<'_>, from: ServerId, vote: &Notification) {
+    pub(crate) fn handle_vote(&mut self, cx: &mut Context<'_>, from: ServerId, vote: &Notification) {
         // Votes of older formats have no configuration. A text that does not parse is ignored.
         if let Ok(config) = Membership::parse(&vote.config)
             && (self.refuse_other_ensemble(cx, from, vote, &config) || self.adopt_newer(cx, from, config))
@@ -219,7 +219,7 @@ impl Server {
     }
 
     /// Notes that clients are served from now on. Returns for how many ms they were not.
-    pub(super) fn service_begins(&mut self, now: Now) -> u64 {
+    pub(super) fn note_service_begins(&mut self, now: Now) -> u64 {
         let since = self.role.ensemble_mut().and_then(|ensemble| ensemble.unserved_since.take());
         let ms = since.map_or(0, |since| now.mono.0.saturating_sub(since.0));
         self.stats.elections.unavailable_ms.add(ms);

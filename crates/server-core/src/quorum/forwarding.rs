@@ -3,15 +3,19 @@
 
 use super::{RevalidationWaiter, role::Learner};
 use crate::{
-    connections::identities::Identities,
-    connections::request_queue::{Waiting, WriteTxn},
+    connections::{
+        identities::Identities,
+        request_queue::{Waiting, WriteTxn},
+    },
     context::Context,
     effect::{CloseReason, Effect, PeerMessage},
     input::{ClientRequest, ConnId, Now},
-    pipeline::Outstanding,
-    pipeline::prepare::Ephemerals,
-    pipeline::propose::{Requester, WriteOrigin},
-    pipeline::syncs::SyncWaiter,
+    pipeline::{
+        Outstanding,
+        prepare::Ephemerals,
+        propose::{Requester, WriteOrigin},
+        syncs::SyncWaiter,
+    },
     server::Server,
     sessions::{Owner, Scope},
 };
@@ -164,7 +168,7 @@ impl Server {
     }
 
     /// Asks the leader whether the session lives with which a client has come back.
-    pub(crate) fn ask_leader(
+    pub(crate) fn ask_for_revalidation(
         &mut self,
         cx: &mut Context<'_>,
         conn: ConnId,
@@ -184,7 +188,7 @@ impl Server {
     }
 
     /// At a learner: notes a session's sign of life for the leader's next heartbeat.
-    pub(crate) fn note_touch(&mut self, session: SessionId) {
+    pub(crate) fn report_touch(&mut self, session: SessionId) {
         if let Some(learner) = self.role.ensemble_mut().and_then(|ensemble| ensemble.role.learner_mut())
             && learner.learning.is_following()
             && let Some(state) = self.sessions.get(session)
@@ -194,14 +198,14 @@ impl Server {
         }
     }
 
-    pub(super) fn asked_by_learner(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
+    pub(super) fn handle_learner_request(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         // Nothing is answered before the epoch has begun, nor to a caller without the history, which may not be a
         // learner at all.
         if !self.leads() || !self.has_joined(link) {
             return;
         }
         match packet {
-            Packet::Ping { touched: Some(touched), .. } => self.touched_at_learner(cx.now, &touched),
+            Packet::Ping { touched: Some(touched), .. } => self.touch_sessions(cx.now, &touched),
             Packet::Revalidate { session, timeout_ms } => {
                 self.revalidate(cx, link, session, timeout_ms);
             }
@@ -235,14 +239,20 @@ impl Server {
         if let Some(conn) = here {
             self.close(cx, conn, CloseReason::SessionMoved);
         }
-        self.answer_in_time(cx, link, session, valid);
+        self.answer_revalidation(cx, link, session, valid);
     }
 
     /// Answers a learner whether a session lives, after the session's outstanding writes have committed. A client that
     /// has come back to another server may number its requests from 1 again, as kazoo does, and that server recognises
     /// commits by these numbers. Answers keep the order of the questions: Java's observer masters drop an answer that
     /// is out of order.
-    fn answer_in_time(&mut self, cx: &mut Context<'_>, learner: LinkId, session: SessionId, valid: bool) {
+    fn answer_revalidation(
+        &mut self,
+        cx: &mut Context<'_>,
+        learner: LinkId,
+        session: SessionId,
+        valid: bool,
+    ) {
         let mine = |waiting: &Outstanding| {
             TxnHeader::read(&mut Reader::new(&waiting.record.0)).is_ok_and(|header| header.session == session)
         };
@@ -314,7 +324,7 @@ impl Server {
         let prepared = match (request, ephemerals) {
             // The session is not a global one, so there is nothing to close.
             (Request::CloseSession, Ok(_)) => Err(ErrorCode::SessionExpired),
-            (_, Err(error)) if !forgiven(error) => Err(error),
+            (_, Err(error)) if !is_forgiven_by_planted_bug(error) => Err(error),
             (_, ephemerals) => {
                 let mut preparer = self.preparer(zxid, cx.now, from.origin());
                 preparer.ephemerals = ephemerals.unwrap_or(Ephemerals::Allowed);
@@ -327,7 +337,7 @@ impl Server {
 }
 
 /// Whether a planted bug lets a session's write pass in spite of this error.
-fn forgiven(error: ErrorCode) -> bool {
+fn is_forgiven_by_planted_bug(error: ErrorCode) -> bool {
     match error {
         ErrorCode::SessionMoved => planted::is(Bug::MovedSessionWrites),
         ErrorCode::SessionExpired => planted::is(Bug::EphemeralsOfTheDead),

@@ -4,7 +4,7 @@
 use super::{
     AfterPersist, EnsembleAct,
     election_history::SearchReason,
-    peer_says,
+    learner_packet,
     pending_learners::PendingLearner,
     reconfig::{has_needed_config, is_reconfig},
 };
@@ -51,7 +51,7 @@ impl Server {
         }
         ensemble.role =
             MemberRole::Leading(Box::new(Leader { learners: Learners::new(leading), proposals: None }));
-        self.lead(cx, out);
+        self.carry_out_leading(cx, out);
     }
 
     pub(super) fn tick_leading(&mut self, cx: &mut Context<'_>) {
@@ -61,7 +61,7 @@ impl Server {
         leader.learners.leading.tick(cx.now.mono, &mut out);
         self.send_trees_for_logs(cx);
         self.ping_learners(cx);
-        self.lead(cx, out);
+        self.carry_out_leading(cx, out);
     }
 
     pub(super) fn ping_learners(&mut self, cx: &mut Context<'_>) {
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    pub(super) fn lead(&mut self, cx: &mut Context<'_>, outputs: Vec<LeadingOutput>) {
+    pub(super) fn carry_out_leading(&mut self, cx: &mut Context<'_>, outputs: Vec<LeadingOutput>) {
         let send = |link, packet| Effect::ToPeer { link, message: PeerMessage::Packet(packet) };
         for output in outputs {
             self.note_leading(cx.now, &output);
@@ -145,7 +145,7 @@ impl Server {
     }
 
     /// Carries out an act whose wait for the disk is over.
-    pub(crate) fn released(&mut self, cx: &mut Context<'_>, act: EnsembleAct) {
+    pub(crate) fn carry_out(&mut self, cx: &mut Context<'_>, act: EnsembleAct) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let mut out = Vec::new();
         match (act, &mut ensemble.role) {
@@ -170,12 +170,12 @@ impl Server {
             }
             (EnsembleAct::AcceptedSaved | EnsembleAct::CurrentSaved, _) => {}
         }
-        self.lead(cx, out);
+        self.carry_out_leading(cx, out);
     }
 
     fn begin_epoch(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let first = Zxid::new(epoch, 0);
-        let unserved_ms = self.service_begins(cx.now);
+        let unserved_ms = self.note_service_begins(cx.now);
         self.stats.elections.leader_unavailable_ms.add(unserved_ms);
         self.tree.begin_epoch(first);
         self.pipeline.overlay = Overlay::new(&self.tree);
@@ -195,13 +195,13 @@ impl Server {
         self.adopt_config(cx);
     }
 
-    pub(super) fn learner_says(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
+    pub(super) fn handle_learner_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let Some(ensemble) = self.role.ensemble() else { return };
-        let said = peer_says(&packet, ensemble.config.membership.version);
+        let said = learner_packet(&packet, ensemble.config.membership.version);
         let established = ensemble.has_established_epoch();
         let lacks = match &packet {
             Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. } => {
-                if !self.judges_passwords(info) && established {
+                if !self.can_judge_passwords(info) && established {
                     return cx.effects.push(Effect::HangUp(link));
                 }
                 !has_needed_config(info.config_version, &ensemble.config, established)
@@ -227,14 +227,14 @@ impl Server {
                 leader.learners.leading.heard_from(cx.now.mono, link, origin, said, &mut out);
             }
         }
-        self.lead(cx, out);
-        self.asked_by_learner(cx, link, packet);
+        self.carry_out_leading(cx, out);
+        self.handle_learner_request(cx, link, packet);
     }
 
     /// Whether a learner can check the passwords of this server's sessions. One that cannot would tell clients that
     /// their sessions have expired. So it is refused, if the epoch has begun without it, until the passwords have
     /// changed.
-    pub(super) fn judges_passwords(&self, learner: &LearnerInfo) -> bool {
+    pub(super) fn can_judge_passwords(&self, learner: &LearnerInfo) -> bool {
         let judges = learner.knows_secrets || self.config.passwords.new != NewPasswords::Secret;
         if !judges {
             let server = learner.server.map(|server| server.0);
@@ -257,7 +257,7 @@ impl Server {
     }
 
     /// Sends a proposal to all followers.
-    pub(crate) fn tell_followers(
+    pub(crate) fn send_proposal(
         &mut self,
         cx: &mut Context<'_>,
         zxid: Zxid,
@@ -276,7 +276,7 @@ impl Server {
     }
 
     /// Sends a commit to all learners.
-    pub(crate) fn tell_commit(&mut self, cx: &mut Context<'_>, proposal: &Outstanding) {
+    pub(crate) fn send_commit(&mut self, cx: &mut Context<'_>, proposal: &Outstanding) {
         let Some(ensemble) = self.role.ensemble() else { return };
         let leader = || ensemble.suggested_leader().unwrap_or_else(|| self.designated_leader());
         let activate = is_reconfig(&proposal.record).then(leader);
@@ -301,7 +301,7 @@ impl Server {
     }
 
     /// Notes the signs of life that a learner has reported.
-    pub(super) fn touched_at_learner(&mut self, now: Now, touched: &[(SessionId, i32)]) {
+    pub(super) fn touch_sessions(&mut self, now: Now, touched: &[(SessionId, i32)]) {
         for (session, _) in touched {
             self.sessions.touch(now.mono, *session);
         }

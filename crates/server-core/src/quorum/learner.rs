@@ -98,7 +98,7 @@ impl Server {
         }
     }
 
-    pub(super) fn leader_says(&mut self, cx: &mut Context<'_>, packet: Packet<'_>) {
+    pub(super) fn handle_leader_packet(&mut self, cx: &mut Context<'_>, packet: Packet<'_>) {
         let designated = match &packet {
             Packet::CommitAndActivate { leader, .. } | Packet::InformAndActivate { leader, .. } => {
                 Some(*leader)
@@ -121,7 +121,7 @@ impl Server {
                 FromLeader::Inform(zxid, record(&bytes))
             }
             Packet::NewLeader { epoch, config } => {
-                self.heard_config(cx, &config);
+                self.handle_config(cx, &config);
                 self.tree.trust_digests_after(self.proposed());
                 FromLeader::NewLeader(epoch)
             }
@@ -129,16 +129,16 @@ impl Server {
             Packet::Ping { zxid, .. } => FromLeader::Ping(zxid),
             Packet::Sync => return self.synced(cx),
             Packet::Revalidated { session, valid } => {
-                return self.heard_of_session(cx, session, valid);
+                return self.handle_revalidation(cx, session, valid);
             }
-            Packet::SessionMoved(session) => return self.moved_away(cx, session),
+            Packet::SessionMoved(session) => return self.session_moved_away(cx, session),
             _ => {
                 tracing::warn!("the leader sent a packet that no leader sends");
                 return self.look(cx, SearchReason::LeaderBroken);
             }
         };
         let search_id = self.search_id();
-        self.learn(cx, said);
+        self.handle_leader(cx, said);
         // A leader that may not lead any more names the next one, and its followers leave it.
         let leader = self.role.ensemble().and_then(|ensemble| ensemble.leader());
         if designated.is_some() && designated != leader && self.search_id() == search_id {
@@ -147,7 +147,7 @@ impl Server {
     }
 
     /// The leader has answered whether a session lives. The answer is for the oldest waiting request.
-    fn heard_of_session(&mut self, cx: &mut Context<'_>, session: SessionId, valid: bool) {
+    fn handle_revalidation(&mut self, cx: &mut Context<'_>, session: SessionId, valid: bool) {
         let waiting = self.learner_mut().and_then(|learner| {
             let queue = learner.revalidating.get_mut(&session)?;
             let first = queue.pop_front();
@@ -167,7 +167,7 @@ impl Server {
         }
     }
 
-    fn learn(&mut self, cx: &mut Context<'_>, said: FromLeader) {
+    fn handle_leader(&mut self, cx: &mut Context<'_>, said: FromLeader) {
         let mut out = Vec::new();
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         if matches!(said, FromLeader::Diff | FromLeader::Trunc(_)) {
@@ -223,7 +223,7 @@ impl Server {
                 }
             }
         }
-        self.answers_without_disk(cx);
+        self.release_ready_acts(cx);
     }
 
     fn note_promise(&mut self, now: Now) {
@@ -258,13 +258,13 @@ impl Server {
     }
 
     /// Carries out the acts whose wait is over already.
-    fn answers_without_disk(&mut self, cx: &mut Context<'_>) {
+    fn release_ready_acts(&mut self, cx: &mut Context<'_>) {
         let search_id = self.search_id();
         while let Some(held) = self.pipeline.gate.pop() {
             if let AfterPersist::Ensemble { search_id: of, act } = held
                 && of == search_id
             {
-                self.released(cx, act);
+                self.carry_out(cx, act);
             }
         }
     }
@@ -276,7 +276,7 @@ impl Server {
         };
         self.mark_incomplete(cx);
         if is_reconfig(&record) {
-            self.heard_reconfig(cx, &record);
+            self.handle_reconfig_proposal(cx, &record);
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
         let serves = self.role.ensemble().is_some_and(|ensemble| ensemble.following().is_some());
@@ -295,7 +295,7 @@ impl Server {
     fn commit_next(&mut self, cx: &mut Context<'_>, zxid: Zxid) {
         let Some(proposal) = self.pipeline.outstanding.pop_front() else { return };
         assert_eq!(proposal.zxid, zxid, "what is committed is what was logged first");
-        self.tell_commit(cx, &proposal);
+        self.send_commit(cx, &proposal);
         self.commit(cx, &proposal);
         self.remember(proposal);
         self.catch_up_with_observers(cx);
@@ -304,7 +304,7 @@ impl Server {
     /// With DIFF this server's log is the beginning of the leader's history, so all of it is committed.
     fn take_diff(&mut self, cx: &mut Context<'_>) {
         let search_id = self.search_id();
-        self.learn(cx, FromLeader::Diff);
+        self.handle_leader(cx, FromLeader::Diff);
         if self.search_id() == search_id {
             self.apply_logged(Zxid(u64::MAX));
         }
@@ -336,7 +336,7 @@ impl Server {
     }
 
     /// A snapshot from an earlier leader may have later transactions than `to`. Then they are still in the tree.
-    pub(crate) fn reloaded(&mut self, cx: &mut Context<'_>, tree: Tree) {
+    pub(crate) fn tree_reloaded(&mut self, cx: &mut Context<'_>, tree: Tree) {
         let Some(reload) = self.role.ensemble_mut().and_then(|ensemble| ensemble.reloading.take()) else {
             return;
         };
@@ -345,7 +345,7 @@ impl Server {
             ensemble.wants_tree = last != reload.to;
         }
         self.replace_tree(tree);
-        self.heard_config_of_tree(cx);
+        self.handle_config_of_tree(cx);
         if reload.look || last != reload.to {
             tracing::info!(
                 %last,
@@ -356,7 +356,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn snap_begins(&mut self, now: Now, link: LinkId) {
+    pub(crate) fn tree_begins(&mut self, now: Now, link: LinkId) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         if let Some(learner) = ensemble.role.learner_mut()
             && learner.link == link
@@ -383,7 +383,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn snap(&mut self, cx: &mut Context<'_>, link: LinkId, tree: Tree) {
+    pub(crate) fn install_tree(&mut self, cx: &mut Context<'_>, link: LinkId, tree: Tree) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let Some(learner) = ensemble.role.learner_mut() else { return };
         if learner.link != link {
@@ -397,7 +397,7 @@ impl Server {
         // A Java leader sends its tree while it changes. The transactions that changed it come before NEWLEADER, so
         // digests before that do not match.
         self.tree.distrust_digests();
-        self.heard_config_of_tree(cx);
+        self.handle_config_of_tree(cx);
         let op = PersistOp::Install(Box::new(self.tree.freeze()));
         if planted::is(Bug::EpochBeforeSnapshot)
             && let Some(epoch) = self.role.ensemble().map(|ensemble| ensemble.accepted)
@@ -407,7 +407,7 @@ impl Server {
         if !planted::is(Bug::SnapshotNotKept) {
             self.pipeline.persist(cx, op);
         }
-        self.learn(cx, FromLeader::Snap(at));
+        self.handle_leader(cx, FromLeader::Snap(at));
     }
 
     fn replace_tree(&mut self, tree: Tree) {
@@ -421,7 +421,7 @@ impl Server {
 
     fn serve_clients(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         self.restart_sessions(cx.now);
-        self.service_begins(cx.now);
+        self.note_service_begins(cx.now);
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         if let Some(learner) = ensemble.role.learner() {
             let ms = cx.now.mono.0.saturating_sub(learner.promised.0);

@@ -6,7 +6,7 @@
 use super::{
     Ensemble, Revalidation, RevalidationWaiter,
     forwarding::ForwardedOp,
-    peer_says,
+    learner_packet,
     role::{Delayed, Learners},
 };
 use crate::{
@@ -67,22 +67,23 @@ impl ObserverMaster {
 
 impl Server {
     /// An observer has connected. Its connection is closed if this server is not a serving observer master.
-    pub(crate) fn observer_calls(&mut self, cx: &mut Context<'_>, link: LinkId) {
+    pub(crate) fn observer_connected(&mut self, cx: &mut Context<'_>, link: LinkId) {
         match self.role.ensemble_mut().and_then(|ensemble| ensemble.role.observer_master_mut()) {
             Some(master) => drop(master.links.insert(link)),
             None => cx.effects.push(Effect::HangUp(link)),
         }
     }
 
-    pub(super) fn observer_says(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
+    pub(super) fn handle_observer_packet(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let version = self.role.ensemble().map_or(0, |ensemble| ensemble.config.membership.version);
-        let said = peer_says(&packet, version).filter(|_| !matches!(packet, Packet::FollowerInfo { .. }));
+        let said =
+            learner_packet(&packet, version).filter(|_| !matches!(packet, Packet::FollowerInfo { .. }));
         let Some(said) = said else {
             tracing::warn!(link = link.0, "a learner was refused: only observers can follow a follower");
             return cx.effects.push(Effect::HangUp(link));
         };
         if let Packet::ObserverInfo { info, .. } = &packet
-            && !self.judges_passwords(info)
+            && !self.can_judge_passwords(info)
         {
             return cx.effects.push(Effect::HangUp(link));
         }
@@ -94,14 +95,14 @@ impl Server {
         {
             master.observers.leading.heard_from(cx.now.mono, link, origin, said, &mut out);
         }
-        self.lead(cx, out);
+        self.carry_out_leading(cx, out);
         if !self.has_joined(link) {
             return;
         }
-        self.asked_by_observer(cx, link, packet);
+        self.handle_observer_request(cx, link, packet);
     }
 
-    fn asked_by_observer(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
+    fn handle_observer_request(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
         let Some(leader_link) = self.role.ensemble().and_then(|ensemble| ensemble.following()) else {
             return;
         };
@@ -114,7 +115,7 @@ impl Server {
             }
             Packet::Revalidate { session, timeout_ms } => {
                 self.stats.syncs.revalidations += 1;
-                self.owned_by_observer(cx, link, session);
+                self.move_session_to_observer(cx, link, session);
                 if let Some(learner) = self.learner_mut() {
                     let asking = RevalidationWaiter::Observer(link);
                     learner.revalidating.entry(session).or_default().push_back((asking, timeout_ms));
@@ -160,7 +161,7 @@ impl Server {
     }
 
     /// A client has come to an observer with this session. From now on its requests from elsewhere are late.
-    fn owned_by_observer(&mut self, cx: &mut Context<'_>, link: LinkId, session: SessionId) {
+    fn move_session_to_observer(&mut self, cx: &mut Context<'_>, link: LinkId, session: SessionId) {
         let global = |state: &&mut Session| state.scope == Scope::Global;
         // A local session of this server is valid at no other server.
         let Some(state) = self.sessions.get_mut(session).filter(global) else { return };
@@ -181,7 +182,7 @@ impl Server {
         if valid && self.sessions.get(session).is_none() {
             // Its createSession is still on its way here.
             self.sessions.insert(cx.now.mono, session, timeout_ms, None);
-            self.owned_by_observer(cx, link, session);
+            self.move_session_to_observer(cx, link, session);
         }
         let message = PeerMessage::Packet(Packet::Revalidated { session, valid });
         cx.effects.push(Effect::ToPeer { link, message });
@@ -189,7 +190,7 @@ impl Server {
 
     /// At an observer: a client's request was stopped at the observer master, as its session has moved to another
     /// server.
-    pub(super) fn moved_away(&mut self, cx: &mut Context<'_>, session: SessionId) {
+    pub(super) fn session_moved_away(&mut self, cx: &mut Context<'_>, session: SessionId) {
         let conn = self.sessions.get_mut(session).and_then(|state| state.conn.take());
         if let Some(conn) = conn {
             self.close(cx, conn, CloseReason::SessionMoved);
@@ -240,7 +241,7 @@ impl Server {
             master.observers.leading.tick(cx.now.mono, &mut out);
             self.send_trees_for_logs(cx);
             self.ping_learners(cx);
-            self.lead(cx, out);
+            self.carry_out_leading(cx, out);
         }
     }
 }

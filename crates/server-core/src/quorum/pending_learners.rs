@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    pub(super) fn learner_calls_early(&mut self, cx: &mut Context<'_>, link: LinkId, packet: &Packet<'_>) {
+    pub(super) fn handle_early_learner(&mut self, cx: &mut Context<'_>, link: LinkId, packet: &Packet<'_>) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let said = learner_info(packet, ensemble.config.membership.version);
         let early = said.map(|(info, config_version)| {

@@ -6,7 +6,7 @@
 //! finds in its log into force as its epoch begins, before it proposes anything.
 //!
 //! So a logged change shows that its proposer had the change before it in force, and a learner puts that one into
-//! force, too ([`Server::heard_reconfig`]). Otherwise it would ask the oldest and the newest configuration only. Then
+//! force, too ([`Server::handle_reconfig_proposal`]). Otherwise it would ask the oldest and the newest configuration only. Then
 //! it could lead without a quorum of the one between them, under which other servers may agree on something else.
 //!
 //! A whole tree shows the last change only. A tree whose last change may not be committed is not sent to a learner that
@@ -200,14 +200,14 @@ impl Server {
 
     /// A whole tree has come in the place of the log: the configuration that it shows is the last change. Drops any
     /// other.
-    pub(super) fn heard_config_of_tree(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn handle_config_of_tree(&mut self, cx: &mut Context<'_>) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let EnsembleConfig { membership, pending, .. } = &mut ensemble.config;
         if pending.take_if(|pending| !may_take_effect(pending, membership, &self.tree)).is_some() {
             self.electorate_changed();
         }
         if let Some(text) = self.shown_config() {
-            self.heard_config(cx, &text);
+            self.handle_config(cx, &text);
         }
     }
 
@@ -249,7 +249,7 @@ impl Server {
     }
 
     /// At a learner: a configuration has come with NEWLEADER, with a tree, or as a proposal.
-    pub(super) fn heard_config(&mut self, cx: &mut Context<'_>, text: &str) {
+    pub(super) fn handle_config(&mut self, cx: &mut Context<'_>, text: &str) {
         let Ok(membership) = Membership::parse(text) else { return };
         let Some(ensemble) = self.role.ensemble() else { return };
         let EnsembleConfig { membership: active, pending, .. } = &ensemble.config;
@@ -266,7 +266,7 @@ impl Server {
 
     /// At a learner: a change was proposed. Its leader had the change before it in force, so this server puts that one
     /// into force, too.
-    pub(super) fn heard_reconfig(&mut self, cx: &mut Context<'_>, record: &Record) {
+    pub(super) fn handle_reconfig_proposal(&mut self, cx: &mut Context<'_>, record: &Record) {
         let Ok(TxnRecord { header, txn: Txn::SetData { data: Some(data), .. }, .. }) =
             TxnRecord::read(&record.0)
         else {
@@ -277,7 +277,7 @@ impl Server {
         {
             self.put_in_force(cx, before);
         }
-        self.heard_config(cx, &String::from_utf8_lossy(data));
+        self.handle_config(cx, &String::from_utf8_lossy(data));
     }
 
     /// The last change in the log that is not in force here.

@@ -99,7 +99,7 @@ impl Server {
         if let Some(state) = self.connections.get_mut(conn) {
             state.queue.push_front(Waiting::Reading(left));
         }
-        self.leave_for_later(conn);
+        self.defer_requests(conn);
     }
 
     /// Does one more operation. Returns true if the multiRead is done.

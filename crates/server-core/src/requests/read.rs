@@ -6,10 +6,11 @@ use crate::{
     context::Context,
     effect::{CloseReason, Effect},
     input::{ClientRequest, ConnId, Mono, RequestHead},
-    requests::access,
-    requests::auth,
-    requests::multi_read::{self, ReadsLeft},
-    requests::watches::WatchesLeft,
+    requests::{
+        access, auth,
+        multi_read::{self, ReadsLeft},
+        watches::WatchesLeft,
+    },
     server::Server,
     work,
 };

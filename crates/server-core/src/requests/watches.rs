@@ -109,7 +109,7 @@ impl Server {
         if let Some(state) = self.connections.get_mut(conn) {
             state.queue.push_front(waiting);
         }
-        self.leave_for_later(conn);
+        self.defer_requests(conn);
     }
 
     fn set_watch(&mut self, cx: &mut Context<'_>, conn: ConnId, watched: &WatchedPath<'_>, seen: i64) {

@@ -11,9 +11,11 @@ use crate::{
     context::Context,
     effect::CloseReason,
     input::{ClientRequest, ConnId, Mono, Now, RequestHead},
-    pipeline::WriteRoute,
-    pipeline::prepare::{Ephemerals, Mode},
-    pipeline::propose::WriteOrigin,
+    pipeline::{
+        WriteRoute,
+        prepare::{Ephemerals, Mode},
+        propose::WriteOrigin,
+    },
     quorum::ForwardedOp,
     server::Server,
     sessions::{Owner, Scope},
@@ -105,7 +107,7 @@ impl Server {
             return;
         };
         self.forward_op(cx, conn, &ForwardedOp::create_session(session, &timeout_ms.to_be_bytes()));
-        self.note_touch(session);
+        self.report_touch(session);
         let head = RequestHead::of_handshake(cx.now.mono);
         let waiting = Waiting::Write { head, txn: self.forwarded_txn(), form: AnswerForm::Upgraded };
         if let Some(state) = self.connections.get_mut(conn) {

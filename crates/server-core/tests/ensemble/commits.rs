@@ -8,7 +8,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ensemble::{MemberMode, election_history::SearchReason},
+    quorum::{MemberMode, election_history::SearchReason},
     stats::Summary,
 };
 use ostler_tree::Tree;

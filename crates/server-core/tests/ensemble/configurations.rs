@@ -13,7 +13,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
     txn::{Txn, TxnHeader, TxnRecord},
 };
-use ostler_server_core::{CoreConfig, Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_server_core::{CoreConfig, Effect, Input, PeerMessage, PersistOp, quorum::MemberMode};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 

@@ -12,11 +12,11 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     Input,
-    ensemble::{
+    input::Mono,
+    quorum::{
         MemberMode,
         election_history::{Search, SearchReason, Takeover},
     },
-    input::Mono,
 };
 use ostler_tree::Tree;
 

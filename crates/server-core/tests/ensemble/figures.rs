@@ -14,7 +14,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     Effect, Input, PeerMessage,
-    ensemble::MemberMode,
+    quorum::MemberMode,
     stats::{Stats, Summary},
 };
 use ostler_tree::Tree;
@@ -226,7 +226,7 @@ fn a_leader_is_heard_every_half_tick() {
 #[test]
 fn a_server_counts_local_sessions_alone() {
     let mut follower = Follower::start_with(|config| {
-        config.local_sessions = ostler_server_core::ensemble::LocalSessions::Fixed;
+        config.local_sessions = ostler_server_core::quorum::LocalSessions::Fixed;
     });
     let count = |follower: &Follower| follower.member.server.summary().local_sessions;
     assert_eq!(count(&follower), 0);

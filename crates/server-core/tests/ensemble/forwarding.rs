@@ -14,7 +14,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
     txn::{Txn, TxnRecord},
 };
-use ostler_server_core::{Effect, PeerMessage, PersistOp, ensemble::LocalSessions};
+use ostler_server_core::{Effect, PeerMessage, PersistOp, quorum::LocalSessions};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 

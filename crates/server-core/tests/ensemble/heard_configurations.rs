@@ -19,7 +19,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     CoreConfig, Effect, Input, PersistOp,
-    ensemble::{MemberMode, election_history::SearchReason},
+    quorum::{MemberMode, election_history::SearchReason},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;

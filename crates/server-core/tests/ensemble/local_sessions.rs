@@ -14,9 +14,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
     txn::{Txn, TxnHeader, TxnRecord},
 };
-use ostler_server_core::{
-    CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, ensemble::LocalSessions,
-};
+use ostler_server_core::{CloseReason, ConnId, Effect, Input, PeerMessage, PersistOp, quorum::LocalSessions};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 

@@ -11,8 +11,8 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     CoreConfig, Effect, EnsembleConfig, Input, Now, PeerMessage, PersistOp, Server,
-    ensemble::{LocalSessions, MemberMode, ObserverOptions},
     input::Mono,
+    quorum::{LocalSessions, MemberMode, ObserverOptions},
 };
 use ostler_tree::Tree;
 use ostler_zab::{

@@ -7,7 +7,7 @@ use ostler_proto::{
     membership::Membership,
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Effect, ensemble::MemberMode};
+use ostler_server_core::{Effect, quorum::MemberMode};
 use ostler_tree::Tree;
 use ostler_zab::election::{ElectionEvent, IgnoreReason, Verdict};
 

@@ -8,7 +8,7 @@ use ostler_proto::{
     error::ErrorCode, id::SessionId, jute::Writer, op::Op, quorum_packet::Packet, stat::ExtendedTypes,
     txn::Txn,
 };
-use ostler_server_core::{ConnId, Input, ensemble::LocalSessions};
+use ostler_server_core::{ConnId, Input, quorum::LocalSessions};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 

@@ -18,8 +18,8 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ClientRequest, CloseReason, ConnId, CoreConfig, Effect, Input, PeerMessage,
-    ensemble::{LocalSessions, MemberMode},
     passwords::{NewPasswords, Passwords, Secret},
+    quorum::{LocalSessions, MemberMode},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;

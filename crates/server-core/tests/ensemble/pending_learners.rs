@@ -13,7 +13,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     DialTarget, Effect, Input, PeerMessage,
-    ensemble::{MemberMode, election_history::SearchReason},
+    quorum::{MemberMode, election_history::SearchReason},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::{AddressMatch, LinkId};

@@ -7,7 +7,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ClientRequest, CloseReason, ConnId, Effect, Input,
-    ensemble::{LocalSessions, MemberMode},
+    quorum::{LocalSessions, MemberMode},
 };
 use ostler_tree::Tree;
 

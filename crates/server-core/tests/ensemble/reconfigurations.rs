@@ -13,7 +13,7 @@ use ostler_proto::{
     quorum_packet::Packet,
     txn::{Txn, TxnRecord},
 };
-use ostler_server_core::{Effect, PersistOp, ensemble::MemberMode};
+use ostler_server_core::{Effect, PersistOp, quorum::MemberMode};
 use ostler_zab::leading::LinkId;
 
 /// A request: the servers that join, those that leave, or all, and the version for which it is meant.

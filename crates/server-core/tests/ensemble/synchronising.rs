@@ -7,7 +7,7 @@ use ostler_proto::{
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{Effect, Input, PeerMessage, PersistOp, ensemble::MemberMode};
+use ostler_server_core::{Effect, Input, PeerMessage, PersistOp, quorum::MemberMode};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 

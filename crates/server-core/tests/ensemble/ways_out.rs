@@ -11,7 +11,7 @@ use ostler_proto::{
     membership::Membership,
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
 };
-use ostler_server_core::ensemble::MemberMode;
+use ostler_server_core::quorum::MemberMode;
 use ostler_zab::leading::LinkId;
 
 /// Its folder was empty, and what came since did not come to its end. The file `initialize` may be there.

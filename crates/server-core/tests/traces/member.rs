@@ -8,7 +8,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     CoreConfig, EnsembleConfig, LogPart, Now, PersistOp, Record, Server,
-    ensemble::{LocalSessions, ObserverOptions},
+    quorum::{LocalSessions, ObserverOptions},
 };
 use ostler_tree::{FrozenTree, Tree};
 use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, PersistSeq, leading::LeadingTiming};

@@ -8,8 +8,8 @@ use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
 };
 use ostler_server_core::{
-    ensemble::election_history::{self, Takeover},
     input::Mono,
+    quorum::election_history::{self, Takeover},
 };
 use ostler_zab::{
     election::{ElectionEvent, Entry, IgnoreReason, Rule, Verdict},

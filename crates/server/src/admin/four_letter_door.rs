@@ -23,10 +23,10 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     Now,
-    ensemble::MemberMode,
     input::{ConnId, Mono},
-    report, report_quotas,
-    session::Scope,
+    quorum::MemberMode,
+    report::{self, quotas},
+    sessions::Scope,
     stats,
 };
 use ostler_storage::folders::DataFolders;
@@ -340,8 +340,8 @@ fn conf_of_member(settings: &EnsembleSettings, driver: &Driver) -> ConfOfMember 
     }
 }
 
-fn namespace_quota((namespace, of): (String, report_quotas::NamespaceQuota)) -> NamespaceQuota {
-    let report_quotas::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
+fn namespace_quota((namespace, of): (String, quotas::NamespaceQuota)) -> NamespaceQuota {
+    let quotas::NamespaceQuota { count_limit, bytes_limit, count_usage, bytes_usage } = of;
     NamespaceQuota { namespace, count_limit, bytes_limit, count_usage, bytes_usage }
 }
 

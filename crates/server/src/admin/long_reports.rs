@@ -9,8 +9,8 @@ use ostler_server_core::{
     ConnId, Server,
     input::Now,
     report::ConnReport,
-    report_quotas::{NamespaceQuota, QuotaWalk},
-    session::Scope,
+    report::quotas::{NamespaceQuota, QuotaWalk},
+    sessions::Scope,
 };
 use std::{collections::BTreeMap, thread, time::Duration};
 

@@ -3,7 +3,7 @@
 use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
 use crate::{disk_thread::DiskFigures, responses::Responses, traffic::Traffic};
 use ostler_server_core::{
-    ensemble::MemberMode,
+    quorum::MemberMode,
     stats::{self, Sampled, Stats},
 };
 use std::{sync::atomic::Ordering, time::Duration};

@@ -10,7 +10,7 @@ use crate::{
 };
 use ostler_data_dir::{PersistenceOptions, recovery::RestoreOptions, snapshots::SnapshotOptions};
 use ostler_proto::id::{Epoch, ServerId, Zxid};
-use ostler_server_core::{CoreConfig, EnsembleConfig, ensemble::ObserverOptions};
+use ostler_server_core::{CoreConfig, EnsembleConfig, quorum::ObserverOptions};
 use ostler_storage::{names::Compression, recover::RecoverOptions, txnlog::LogOptions};
 use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
 use std::time::{Duration, Instant};

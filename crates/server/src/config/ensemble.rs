@@ -6,7 +6,7 @@ use super::settings::Settings;
 use ostler_proto::id::ServerId;
 use ostler_proto::membership::{ClientAddress, Member, Membership, MembershipError};
 use ostler_proto::stat::ExtendedTypes;
-use ostler_server_core::ensemble::LocalSessions;
+use ostler_server_core::quorum::LocalSessions;
 use std::path::{Path, PathBuf};
 
 /// The settings of a server that is in an ensemble.

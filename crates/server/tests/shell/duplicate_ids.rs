@@ -7,7 +7,7 @@ use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
 };
 use ostler_server::{Overrides, PeerListeners, RunningServer, config};
-use ostler_server_core::{Server, ensemble::MemberMode};
+use ostler_server_core::{Server, quorum::MemberMode};
 use ostler_zab::election::{ElectionEvent, IgnoreReason, Verdict};
 use std::{
     fs,

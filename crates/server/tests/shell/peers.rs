@@ -3,7 +3,7 @@
 use crate::gate;
 use ostler_proto::id::ServerId;
 use ostler_server::{Overrides, PeerListeners, RunningServer, ServerHandle, config};
-use ostler_server_core::{Server, ensemble::MemberMode};
+use ostler_server_core::{Server, quorum::MemberMode};
 use ostler_zab::election::ElectionEvent;
 use std::{
     fs,

@@ -2,7 +2,7 @@
 
 use crate::gate;
 use ostler_server::{RunningServer, ServerError, ServerHandle, config::ServerConfig};
-use ostler_server_core::ensemble::MemberMode;
+use ostler_server_core::quorum::MemberMode;
 use std::{
     net::SocketAddr,
     path::Path,

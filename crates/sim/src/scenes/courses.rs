@@ -10,7 +10,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::{LocalSessions, ObserverOptions};
+use ostler_server_core::quorum::{LocalSessions, ObserverOptions};
 use ostler_zab::EpochLength;
 
 fn three(seed: u64) -> World {

@@ -7,7 +7,7 @@ use ostler_proto::{
     election::{Candidate, NOTIFICATION_VERSION, Notification, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_server_core::{Input, ensemble::MemberMode};
+use ostler_server_core::{Input, quorum::MemberMode};
 
 const SERVERS: [i64; 3] = [1, 2, 3];
 /// Time between two votes, ms.

@@ -10,7 +10,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::ObserverOptions;
+use ostler_server_core::quorum::ObserverOptions;
 
 const OBSERVER: i64 = 4;
 

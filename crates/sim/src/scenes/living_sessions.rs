@@ -5,7 +5,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::LocalSessions::{self, Off, Upgradeable};
+use ostler_server_core::quorum::LocalSessions::{self, Off, Upgradeable};
 
 /// A client sends a packet after this share of the timeout: the last moment that leaves time for the way to the leader.
 const SILENCE: (u64, u64) = (4, 5);

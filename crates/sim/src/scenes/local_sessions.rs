@@ -17,7 +17,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     Input,
-    ensemble::LocalSessions::{Fixed, Upgradeable},
+    quorum::LocalSessions::{Fixed, Upgradeable},
 };
 
 /// The leader and a follower: the tests run at both.

@@ -7,7 +7,7 @@ use crate::{
     world::World,
 };
 use ostler_proto::{error::ErrorCode, reply::Body};
-use ostler_server_core::ensemble::{LocalSessions, MemberMode};
+use ostler_server_core::quorum::{LocalSessions, MemberMode};
 
 const OBSERVER: i64 = 4;
 

@@ -8,7 +8,7 @@ use crate::{
     wire,
     world::{Shape, World},
 };
-use ostler_server_core::ensemble::{LocalSessions, MemberMode, ObserverOptions};
+use ostler_server_core::quorum::{LocalSessions, MemberMode, ObserverOptions};
 
 /// Asks every member for every session, several times, because the wrong password is chosen at random.
 fn session_thieves_come(world: &mut World) {

@@ -12,7 +12,7 @@ use crate::{
     world::{Shape, World},
 };
 use ostler_proto::id::Zxid;
-use ostler_server_core::ensemble::MemberMode;
+use ostler_server_core::quorum::MemberMode;
 
 pub(super) fn shape(seed: u64) -> Shape {
     Shape { voters: 7, observers: 2, reconfig: true, history: 500, ..super::shape(seed) }

@@ -2,7 +2,7 @@
 
 use super::*;
 use ostler_proto::id::ServerId;
-use ostler_server_core::ensemble::LocalSessions;
+use ostler_server_core::quorum::LocalSessions;
 
 /// The zoo.cfg of an ensemble's server, beside a myid file.
 fn member_file(myid: &str, lines: &str) -> File {
