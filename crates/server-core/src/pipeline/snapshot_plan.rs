@@ -7,10 +7,6 @@ use crate::{
     server::Server,
 };
 use alloc::boxed::Box;
-use rand_xoshiro::{
-    SplitMix64,
-    rand_core::{RngCore, SeedableRng},
-};
 
 impl Server {
     pub(super) fn consider_snapshot(&mut self, cx: &mut Context<'_>, record_len: usize) {
@@ -31,14 +27,13 @@ pub(crate) struct SnapshotPlan {
     /// same time.
     spread: u64,
     running: bool,
-    random: SplitMix64,
+    random: u64,
 }
 
 impl SnapshotPlan {
     pub(crate) fn new(config: &CoreConfig, replayed: u64) -> Self {
-        let mut random = SplitMix64::seed_from_u64(config.seed);
-        let spread = random.next_u64();
-        SnapshotPlan { txns: replayed, log_bytes: 0, spread, running: false, random }
+        let random = config.seed | 1;
+        SnapshotPlan { txns: replayed, log_bytes: 0, spread: random >> 11, running: false, random }
     }
 
     pub(crate) fn done(&mut self) {
@@ -56,7 +51,11 @@ impl SnapshotPlan {
             return false;
         }
         (self.txns, self.log_bytes, self.running) = (0, 0, true);
-        self.spread = self.random.next_u64();
+        // xorshift64: its quality is enough, and the seed makes it repeatable.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.spread = self.random >> 11;
         true
     }
 }

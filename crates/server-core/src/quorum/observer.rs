@@ -16,10 +16,6 @@ use crate::{
 };
 use alloc::vec::Vec;
 use ostler_proto::id::ServerId;
-use rand_xoshiro::{
-    SplitMix64,
-    rand_core::{RngCore, SeedableRng},
-};
 
 /// The longest time in ms before a server whose promised epoch is later than the leader's connects again.
 const OUTSIDE_FOR: u64 = 500;
@@ -49,18 +45,22 @@ pub(super) struct MasterRetry {
     /// The number of attempts so far.
     tried: usize,
     waiting: Option<(Mono, AfterWait)>,
-    random: SplitMix64,
+    random: u64,
 }
 
 impl MasterRetry {
     pub(super) fn new(me: ServerId, seed: u64) -> MasterRetry {
-        let random = SplitMix64::seed_from_u64(seed ^ (me.0 as u64) << 32);
+        let random = (seed ^ (me.0 as u64) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         MasterRetry { tried: 0, waiting: None, random }
     }
 
     /// A random time of at least 1 ms and at most `longest`.
     fn some_time(&mut self, longest: u64) -> u64 {
-        1 + self.random.next_u64() % longest.max(1)
+        // xorshift64: its quality is enough, and the seed makes it repeatable.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        1 + (self.random >> 11) % longest.max(1)
     }
 
     pub(super) fn next_deadline(&self) -> Option<Mono> {
