@@ -14,6 +14,7 @@ use alloc::{
 /// The state that a server names in its votes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum PeerState {
     /// The server has no leader and searches for one.
     Looking = 0,
@@ -36,6 +37,7 @@ impl PeerState {
 /// A server that votes can back. Candidates are compared by the fields in their order: the later epoch wins, then the
 /// later zxid, then the larger id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Candidate {
     /// The candidate's current epoch: the epoch of the last leader whose history it has (`peerEpoch`).
     pub epoch: Epoch,

@@ -60,6 +60,7 @@ impl fmt::Display for Zxid {
 
 /// The number of a leader's time in office.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Epoch(pub u32);
 
 impl Epoch {
@@ -74,6 +75,7 @@ impl Epoch {
 
 /// A server's number in its ensemble (`myid`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ServerId(pub i64);
 
 /// The second byte, all ones, in the id of a session whose password is made with a secret.
@@ -164,5 +166,39 @@ mod tests {
         let secret = SessionId::random_with_secret(ServerId(3), 0xabcd_ef01_2345_6789);
         assert_eq!(secret.0, 0x03ff_ef01_2345_6789);
         assert!(secret.has_secret() && !SessionId(random(3, u64::MAX)).has_secret());
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for ServerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A zxid in JSON is a text, `0x100000002`: most readers of JSON take numbers for doubles.
+#[cfg(feature = "serde")]
+mod zxid_as_text {
+    use super::Zxid;
+    use alloc::string::String;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+    impl Serialize for Zxid {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(&format_args!("{:#x}", self.0))
+        }
+    }
+
+    impl<'a> Deserialize<'a> for Zxid {
+        fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Zxid, D::Error> {
+            let text = String::deserialize(from)?;
+            let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+            number.map(Zxid).ok_or_else(|| D::Error::custom(format_args!("{text} is no zxid")))
+        }
     }
 }

@@ -18,7 +18,7 @@ mod timing;
 mod without_vote;
 
 use counting::beats;
-pub use record::{ElectionEvent, ElectionRecord, Entry, IgnoreReason, Rule, Verdict};
+pub use record::{CountedVote, ElectionEvent, ElectionRecord, Entry, IgnoreReason, Rule, Verdict};
 pub use timing::ElectionTiming;
 
 use crate::{quorum::Electorate, time::Mono};
@@ -309,7 +309,7 @@ impl Election {
 
     /// A vote has come from a server of another ensemble. It is recorded, and gets no answer.
     pub fn refused_other_ensemble(&mut self, now: Mono, from: ServerId, vote: &Notification) {
-        self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::AnotherEnsemble));
+        self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::AnotherEnsemble });
     }
 
     /// Takes a vote.
@@ -322,7 +322,7 @@ impl Election {
         out: &mut Vec<ElectionOutput>,
     ) {
         if !electorate.votes(from) {
-            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter));
+            self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::NoVoter });
             // The sender is an observer, or a server that is to join. It wants to know the leader only. Two observers
             // must not answer each other, or they would never stop, as upstream's do.
             if vote.state == PeerState::Looking && !(self.observer && self.is_looking()) {
@@ -334,7 +334,7 @@ impl Election {
             return self.notified_after_decision(now, from, vote, electorate, out);
         }
         if let Some(why) = self.reason_to_ignore(now, from, vote) {
-            self.record.received(now, from, vote, Verdict::Ignored(why));
+            self.record.received(now, from, vote, Verdict::Ignored { why });
             if why == IgnoreReason::SaysTooMuchOfThisServer && !self.has_no_vote() {
                 self.answer_voter(now, from, out);
             }
@@ -343,12 +343,12 @@ impl Election {
         self.note_voter(from, vote);
         match vote.candidate {
             None => {
-                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::BacksNobody));
+                self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::BacksNobody });
                 self.back_best_if_all_look(now, electorate, out);
             }
             Some(candidate) if !electorate.votes(candidate.id) => {
                 let why = IgnoreReason::CandidateDoesNotVote;
-                self.record.received(now, from, vote, Verdict::Ignored(why));
+                self.record.received(now, from, vote, Verdict::Ignored { why });
             }
             Some(_) => self.count(now, from, vote, electorate, out),
         }
@@ -384,8 +384,11 @@ impl Election {
         };
         if let Phase::Looking(looking) = &self.phase {
             let votes = looking.ballots.iter().chain(&looking.settled_votes);
-            let votes = votes.map(|(server, ballot)| (*server, ballot.candidate)).collect();
-            self.record.add(now, ElectionEvent::Elected { candidate, state, votes });
+            let counted = |(voter, ballot): (&ServerId, &Ballot)| CountedVote {
+                voter: *voter,
+                candidate: ballot.candidate,
+            };
+            self.record.add(now, ElectionEvent::Elected { candidate, votes: votes.map(counted).collect() });
         }
         self.round = round;
         let backed_since = Some(BTreeMap::new());

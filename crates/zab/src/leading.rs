@@ -128,6 +128,11 @@ pub enum LeadingOutput {
 
 /// Why a leader gives up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "is", rename_all = "snake_case")
+)]
 pub enum StepDown {
     /// No quorum of followers has connected.
     NoFollowers,

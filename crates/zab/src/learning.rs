@@ -71,6 +71,11 @@ pub enum LearningOutput {
 
 /// Why a learner leaves its leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "is", rename_all = "snake_case")
+)]
 pub enum HangUp {
     /// The leader proposes an epoch below one that this server has promised to another leader.
     StaleEpoch {

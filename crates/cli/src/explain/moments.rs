@@ -5,8 +5,16 @@ use super::{
     timeline::{Line, Mark},
     words::{capitalised, clock, duration, list, name, servers, standing, whom},
 };
-use ostler_server::admin::elections::{
-    BallotOf, Better, Cause, How, Ignored, Judged, Moment, Search, State, Vote, What,
+use ostler_proto::{
+    election::{Candidate, PeerState},
+    id::ServerId,
+};
+use ostler_server::admin::elections::{Moment, Search};
+use ostler_server_core::quorum::election_history::{SearchReason, Takeover};
+use ostler_zab::{
+    election::{CountedVote, ElectionEvent, IgnoreReason, Rule, Verdict},
+    leading::StepDown,
+    learning::HangUp,
 };
 
 /// All lines of one server for one occasion, in order.
@@ -29,19 +37,19 @@ pub(super) fn lines(part: &Part<'_>) -> Vec<Line> {
 }
 
 /// A vote that has been told of: sender, vote, round and verdict.
-type Heard = (i64, State, Option<Vote>, u64, Judged);
+type Heard = (ServerId, PeerState, Option<Candidate>, u64, Verdict);
 
 /// Of somebody's leader it does not matter by which vote it was elected.
 fn says_the_same(before: &Heard, now: &Heard) -> bool {
     let leader = |heard: &Heard| (heard.0, heard.1, heard.2.map(|vote| vote.id), heard.4);
-    before == now || (now.1 != State::Looking && leader(before) == leader(now))
+    before == now || (now.1 != PeerState::Looking && leader(before) == leader(now))
 }
 
 /// Why one server was told a vote.
 #[derive(PartialEq)]
 enum Reason {
     Answer(Heard),
-    NewConnection { to: i64, vote: Option<Vote> },
+    NewConnection { to: ServerId, vote: Option<Candidate> },
 }
 
 impl Reason {
@@ -66,7 +74,7 @@ struct Teller<'a> {
     part: Part<'a>,
     search: &'a Search,
     /// The candidate that the server backs.
-    backed: Option<Vote>,
+    backed: Option<Candidate>,
     round: u64,
     heard: Vec<Heard>,
     sent: Vec<Sent>,
@@ -74,7 +82,7 @@ struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    fn me(&self) -> i64 {
+    fn me(&self) -> ServerId {
         self.part.server()
     }
 
@@ -139,20 +147,22 @@ impl Teller<'_> {
     }
 
     fn is_repeated(&self, moment: &Moment, next: &Moment) -> bool {
-        matches!((&moment.what, &next.what), (What::Told { .. }, What::Told { .. }))
-            && moment.what == next.what
+        matches!(
+            (&moment.event, &next.event),
+            (ElectionEvent::SentToAll { .. }, ElectionEvent::SentToAll { .. })
+        ) && moment.event == next.event
     }
 
     /// Tells of one moment, and of its repetitions. Whether `next` was told of as well: that everybody learns of a new
     /// vote.
     fn moment(&mut self, moment: &Moment, repeats: &[Moment], next: Option<&Moment>) -> bool {
         let me = self.me();
-        let told = match next.map(|next| &next.what) {
-            Some(What::Told { round, vote }) => Some((*round, *vote)),
+        let told = match next.map(|next| &next.event) {
+            Some(ElectionEvent::SentToAll { round, candidate: vote }) => Some((*round, *vote)),
             _ => None,
         };
-        match &moment.what {
-            What::Began { round, own } => {
+        match &moment.event {
+            ElectionEvent::Began { round, own } => {
                 (self.backed, self.round) = (*own, *round);
                 let text = match own {
                     Some(vote) => {
@@ -163,10 +173,10 @@ impl Teller<'_> {
                 self.say_linked(moment.ms, text, told.map(|told| self.mark(told)), None);
                 return told.is_some();
             }
-            What::Told { vote: None, .. } => {
+            ElectionEvent::SentToAll { candidate: None, .. } => {
                 self.say(moment.ms, "has no vote: asks the others who leads.".into());
             }
-            What::Told { round, vote } => {
+            ElectionEvent::SentToAll { round, candidate: vote } => {
                 let until = repeats.last().map(|last| clock(self.part.wall(self.search, last.ms)));
                 let text = match until {
                     Some(until) => {
@@ -177,9 +187,11 @@ impl Teller<'_> {
                 let mark = self.mark((*round, *vote));
                 self.say_linked(moment.ms, text, Some(mark), None);
             }
-            What::ToldOne { to, vote, round, .. } => self.told_one(moment.ms, *to, *vote, *round),
-            What::Received { from, .. } => return self.vote_came(moment, told, answer(next, *from)),
-            What::Reached { peer } => {
+            ElectionEvent::SentToOne { to, candidate: vote, round, .. } => {
+                self.told_one(moment.ms, *to, *vote, *round)
+            }
+            ElectionEvent::Received { from, .. } => return self.vote_came(moment, told, answer(next, *from)),
+            ElectionEvent::Reached { peer } => {
                 let answer = answer(next, *peer);
                 let told = match answer {
                     Some(Answer { vote: Some(_), .. }) => ", and gets the vote",
@@ -190,8 +202,8 @@ impl Teller<'_> {
                 self.say_linked(moment.ms, text, answer.map(|answer| self.mark(answer.told())), None);
                 return answer.is_some();
             }
-            What::Lost { peer } => self.say(moment.ms, format!("server {peer} cannot be reached.")),
-            What::Agreed { vote } => {
+            ElectionEvent::Lost { peer } => self.say(moment.ms, format!("server {peer} cannot be reached.")),
+            ElectionEvent::Agreed { candidate: vote } => {
                 let text = format!(
                     "a quorum votes for {}. Waits up to {} ms for a better vote.",
                     if vote.id == me { "this server".into() } else { format!("server {}", vote.id) },
@@ -199,7 +211,7 @@ impl Teller<'_> {
                 );
                 self.say(moment.ms, text);
             }
-            What::Elected { vote, ballots } => {
+            ElectionEvent::Elected { candidate: vote, votes: ballots } => {
                 let text = self.elected(moment.ms, *vote, ballots);
                 let mark = (vote.id == me).then_some(Mark::Elected(me));
                 let text = if told.is_some() { format!("{text} Tells all others.") } else { text };
@@ -210,7 +222,7 @@ impl Teller<'_> {
         false
     }
 
-    fn told_one(&mut self, ms: u64, to: i64, vote: Option<Vote>, round: u64) {
+    fn told_one(&mut self, ms: u64, to: ServerId, vote: Option<Candidate>, round: u64) {
         let reason = Reason::NewConnection { to, vote };
         if self.count_repeated(ms, &reason) {
             return;
@@ -229,7 +241,7 @@ impl Teller<'_> {
     fn vote_came(
         &mut self,
         moment: &Moment,
-        told: Option<(u64, Option<Vote>)>,
+        told: Option<(u64, Option<Candidate>)>,
         answer: Option<Answer>,
     ) -> bool {
         let Some(heard) = self.heard_at(moment) else { return false };
@@ -253,17 +265,20 @@ impl Teller<'_> {
     }
 
     fn heard_at(&self, moment: &Moment) -> Option<Heard> {
-        let What::Received { from, state, round, vote, verdict } = moment.what else { return None };
+        let ElectionEvent::Received { from, state, round, candidate: vote, verdict } = moment.event else {
+            return None;
+        };
         // A server that asks long after the end has an election of its own.
         let is_over = self.search.synchronised_ms.is_some_and(|ms| moment.ms > ms);
-        let only_asks = matches!(verdict, Judged::Ignored { why: Ignored::Decided | Ignored::NoVoter });
-        if is_over && only_asks && state == State::Looking {
+        let only_asks =
+            matches!(verdict, Verdict::Ignored { why: IgnoreReason::Decided | IgnoreReason::NoVoter });
+        if is_over && only_asks && state == PeerState::Looking {
             return Some((from, state, None, 0, verdict));
         }
         Some((from, state, vote, round, verdict))
     }
 
-    fn mark(&self, (round, vote): (u64, Option<Vote>)) -> Mark {
+    fn mark(&self, (round, vote): (u64, Option<Candidate>)) -> Mark {
         Mark::Told(self.me(), vote.map(|vote| vote.id), round)
     }
 
@@ -271,25 +286,26 @@ impl Teller<'_> {
         &mut self,
         ms: u64,
         (from, state, vote, round, verdict): Heard,
-        told: Option<(u64, Option<Vote>)>,
+        told: Option<(u64, Option<Candidate>)>,
         answer: Option<Answer>,
     ) -> bool {
-        let after = (state == State::Looking).then_some(Mark::Told(from, vote.map(|vote| vote.id), round));
+        let after =
+            (state == PeerState::Looking).then_some(Mark::Told(from, vote.map(|vote| vote.id), round));
         let mut changed = false;
         let text = match (verdict, vote) {
-            (Judged::Ignored { why: Ignored::Decided }, _) => late(from, state, vote),
-            (Judged::ElectionVoid, _) => {
+            (Verdict::Ignored { why: IgnoreReason::Decided }, _) => late(from, state, vote),
+            (Verdict::ElectionVoid, _) => {
                 format!("{} So the election on this server is void.", late(from, state, vote))
             }
-            (Judged::Ignored { why }, _) => self.ignored(from, round, vote, why),
+            (Verdict::Ignored { why }, _) => self.ignored(from, round, vote, why),
             (_, None) => format!("server {from} backs no candidate."),
-            (Judged::Adopted { rule, later_round }, Some(vote)) => {
+            (Verdict::Adopted { rule, later_round }, Some(vote)) => {
                 changed = true;
                 let text = self.adopted(from, vote, rule, later_round.then_some(round));
                 (self.backed, self.round) = (Some(vote), round);
                 text
             }
-            (Judged::LaterRound, Some(vote)) => {
+            (Verdict::LaterRound, Some(vote)) => {
                 changed = true;
                 let own = told.and_then(|(_, vote)| vote);
                 (self.backed, self.round) = (own, round);
@@ -302,8 +318,8 @@ impl Teller<'_> {
                     None => format!("{text}."),
                 }
             }
-            (Judged::Counted, Some(vote)) => counted(from, state, vote),
-            (Judged::Worse, Some(vote)) => {
+            (Verdict::Counted, Some(vote)) => counted(from, state, vote),
+            (Verdict::Worse, Some(vote)) => {
                 let why = self.backed.map_or("no better", |backed| shortcoming(vote, backed));
                 format!("keeps its vote against that of server {from} for {}: {why}.", whom(from, vote))
             }
@@ -318,52 +334,52 @@ impl Teller<'_> {
         said.is_some()
     }
 
-    fn ignored(&self, from: i64, round: u64, vote: Option<Vote>, why: Ignored) -> String {
+    fn ignored(&self, from: ServerId, round: u64, vote: Option<Candidate>, why: IgnoreReason) -> String {
         let why = match (why, vote) {
-            (Ignored::NoVoter, _) => "that server has no vote and only asks".into(),
-            (Ignored::BacksNobody, _) | (Ignored::CandidateDoesNotVote, None) => {
+            (IgnoreReason::NoVoter, _) => "that server has no vote and only asks".into(),
+            (IgnoreReason::BacksNobody, _) | (IgnoreReason::CandidateDoesNotVote, None) => {
                 "that server backs no candidate".into()
             }
-            (Ignored::CandidateDoesNotVote, Some(vote)) => {
+            (IgnoreReason::CandidateDoesNotVote, Some(vote)) => {
                 format!("that server backs server {}, which has no vote in this ensemble", vote.id)
             }
-            (Ignored::EarlierRound, _) => {
+            (IgnoreReason::EarlierRound, _) => {
                 format!(
                     "that server is in round {round}, which is over; answers that the round is {}",
                     self.round
                 )
             }
-            (Ignored::Untrusted, _) => {
+            (IgnoreReason::Untrusted, _) => {
                 "this server's own data folder is empty or cannot be trusted, so this server does not vote"
                     .into()
             }
-            (Ignored::Decided, _) => "the election is over".into(),
-            (Ignored::AnotherEnsemble, _) => {
+            (IgnoreReason::Decided, _) => "the election is over".into(),
+            (IgnoreReason::AnotherEnsemble, _) => {
                 "its configuration has none of this ensemble's servers, so that server is in another ensemble"
                     .into()
             }
-            (Ignored::LeftOut, _) => {
+            (IgnoreReason::LeftOut, _) => {
                 "that server or its candidate has kept elections from ending again and again, or was \
                 elected and could not be reached: that server is left out for some seconds"
                     .into()
             }
-            (Ignored::SaysTooMuchOfThisServer, _) => {
+            (IgnoreReason::SaysTooMuchOfThisServer, _) => {
                 "the vote says that this server has a later zxid in its log than is true".into()
             }
         };
         format!("does not count the message of server {from}: {why}.")
     }
 
-    fn adopted(&self, from: i64, vote: Vote, rule: Better, later_round: Option<u64>) -> String {
+    fn adopted(&self, from: ServerId, vote: Candidate, rule: Rule, later_round: Option<u64>) -> String {
         let me = self.me();
         let before = self.backed.map_or_else(String::new, |backed| {
             format!("{} {}", name(me, backed).replace("itself", "its own"), standing(backed))
         });
         let why = match rule {
-            Better::FirstHeard => "the first candidate that this server hears of".into(),
-            Better::LaterEpoch => format!("a later epoch than {before}"),
-            Better::LaterZxid => format!("the same epoch and a later zxid than {before}"),
-            Better::LargerId => "epoch and zxid are the same, so the larger id wins".into(),
+            Rule::FirstHeard => "the first candidate that this server hears of".into(),
+            Rule::LaterEpoch => format!("a later epoch than {before}"),
+            Rule::LaterZxid => format!("the same epoch and a later zxid than {before}"),
+            Rule::LargerId => "epoch and zxid are the same, so the larger id wins".into(),
         };
         let joins = later_round.map_or_else(String::new, |round| {
             format!("joins round {round}, which is later than its own, and ")
@@ -377,7 +393,7 @@ impl Teller<'_> {
     }
 
     /// The end of the votes, and why it did not wait longer.
-    fn elected(&self, ms: u64, vote: Vote, ballots: &[BallotOf]) -> String {
+    fn elected(&self, ms: u64, vote: Candidate, ballots: &[CountedVote]) -> String {
         let (me, elections) = (self.me(), &self.part.witness.elections);
         if let Some(sayers) = self.joined(ms, vote) {
             let is_backed = self.backed == Some(vote);
@@ -398,10 +414,10 @@ impl Teller<'_> {
             };
         }
         let backers = backers(me, &elections.voters, vote, ballots);
-        let others: Vec<i64> =
+        let others: Vec<ServerId> =
             elections.voters.iter().copied().filter(|voter| !backers.contains(voter)).collect();
-        let agreed = self.search.moments.iter().rev().find_map(|moment| match moment.what {
-            What::Agreed { .. } => Some(moment.ms),
+        let agreed = self.search.moments.iter().rev().find_map(|moment| match moment.event {
+            ElectionEvent::Agreed { .. } => Some(moment.ms),
             _ => None,
         });
         let waited = agreed.map(|agreed| ms.saturating_sub(agreed)).filter(|ms| *ms >= elections.settle_ms);
@@ -427,21 +443,22 @@ impl Teller<'_> {
 
     /// The server whose vote showed that there is this leader already, if that decided: it was the last vote, in the same
     /// moment.
-    fn joined(&self, ms: u64, vote: Vote) -> Option<Vec<i64>> {
+    fn joined(&self, ms: u64, vote: Candidate) -> Option<Vec<ServerId>> {
         let moments = &self.search.moments;
-        let end = moments.iter().position(|moment| matches!(moment.what, What::Elected { .. }))?;
-        let Moment { ms: last, what: What::Received { state, verdict: Judged::Counted, .. } } =
+        let end = moments.iter().position(|moment| matches!(moment.event, ElectionEvent::Elected { .. }))?;
+        let Moment { ms: last, event: ElectionEvent::Received { state, verdict: Verdict::Counted, .. } } =
             moments[..end].last()?
         else {
             return None;
         };
-        if *last != ms || !matches!(state, State::Leading | State::Following) {
+        if *last != ms || !matches!(state, PeerState::Leading | PeerState::Following) {
             return None;
         }
         let says = |heard: &&Heard| {
-            matches!(heard.1, State::Leading | State::Following) && heard.2.is_some_and(|of| of.id == vote.id)
+            matches!(heard.1, PeerState::Leading | PeerState::Following)
+                && heard.2.is_some_and(|of| of.id == vote.id)
         };
-        let mut sayers: Vec<i64> = self.heard.iter().filter(says).map(|heard| heard.0).collect();
+        let mut sayers: Vec<ServerId> = self.heard.iter().filter(says).map(|heard| heard.0).collect();
         sayers.sort_unstable();
         sayers.dedup();
         Some(sayers)
@@ -469,24 +486,24 @@ impl Teller<'_> {
             self.say_linked(ms, text, Some(Mark::Promised(epoch)), Some(Mark::Elected(leader)));
         }
         if let Some(takeover) = search.takeover {
-            let text = match takeover.how {
-                How::Truncated => format!(
+            let text = match takeover.takeover {
+                Takeover::Truncated(to) => format!(
                     "removes the transactions after zxid {:#x}, up to {:#x}, from its log: they were never committed.",
-                    takeover.last.0, search.last.0
+                    to.0, search.last.0
                 ),
-                How::Snapshot => format!("gets the leader's whole tree, as of zxid {:#x}.", takeover.last.0),
+                Takeover::Snapshot(of) => format!("gets the leader's whole tree, as of zxid {:#x}.", of.0),
             };
             self.say(takeover.ms, text);
         }
         if let Some(ms) = search.synchronised_ms {
             let (text, mark, after) = if leader == me {
                 let text = "a quorum has its history on disk: leads, and serves clients.";
-                (text, Some(Mark::Epoch(epoch)), None)
+                (text, Some(Mark::Begun(epoch)), None)
             } else {
                 (
                     "has the leader's history on disk: follows, and serves clients.",
                     None,
-                    Some(Mark::Epoch(epoch)),
+                    Some(Mark::Begun(epoch)),
                 )
             };
             self.say_linked(ms, format!("{text} Epoch {epoch}."), mark, after);
@@ -503,31 +520,36 @@ impl Teller<'_> {
 }
 
 /// Voters whose votes were for `vote`, the one that counts them included.
-pub(super) fn backers(me: i64, voters: &[i64], vote: Vote, ballots: &[BallotOf]) -> Vec<i64> {
-    let others = ballots.iter().filter(|ballot| ballot.vote.id == vote.id).map(|ballot| ballot.voter);
-    let mut backers: Vec<i64> = others.chain(voters.contains(&me).then_some(me)).collect();
+pub(super) fn backers(
+    me: ServerId,
+    voters: &[ServerId],
+    vote: Candidate,
+    ballots: &[CountedVote],
+) -> Vec<ServerId> {
+    let others = ballots.iter().filter(|ballot| ballot.candidate.id == vote.id).map(|ballot| ballot.voter);
+    let mut backers: Vec<ServerId> = others.chain(voters.contains(&me).then_some(me)).collect();
     backers.sort_unstable();
     backers.dedup();
     backers
 }
 
-fn counted(from: i64, state: State, vote: Vote) -> String {
+fn counted(from: ServerId, state: PeerState, vote: Candidate) -> String {
     match state {
-        State::Looking => {
+        PeerState::Looking => {
             format!("counts the vote of server {from} for {}: the same candidate.", name(from, vote))
         }
-        State::Leading => format!("server {from} says that it leads."),
-        State::Following | State::Observing => {
+        PeerState::Leading => format!("server {from} says that it leads."),
+        PeerState::Following | PeerState::Observing => {
             format!("server {from} says that server {} leads.", vote.id)
         }
     }
 }
 
 /// A vote that comes after the end.
-fn late(from: i64, state: State, vote: Option<Vote>) -> String {
+fn late(from: ServerId, state: PeerState, vote: Option<Candidate>) -> String {
     match vote {
         None => format!("server {from} looks for a leader."),
-        Some(vote) if state == State::Looking => {
+        Some(vote) if state == PeerState::Looking => {
             format!("server {from} votes for {}.", whom(from, vote))
         }
         Some(vote) => counted(from, state, vote),
@@ -537,22 +559,22 @@ fn late(from: i64, state: State, vote: Option<Vote>) -> String {
 /// The votes that one server got.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
-    state: State,
+    state: PeerState,
     round: u64,
-    vote: Option<Vote>,
+    vote: Option<Candidate>,
 }
 
 impl Answer {
-    fn told(self) -> (u64, Option<Vote>) {
+    fn told(self) -> (u64, Option<Candidate>) {
         (self.round, self.vote)
     }
 
     fn words(self) -> String {
         match (self.state, self.vote) {
             (_, None) => "Answers that it backs no candidate.".into(),
-            (State::Looking, Some(_)) => "Answers with its vote.".into(),
-            (State::Leading, Some(_)) => "Answers that it leads.".into(),
-            (State::Following | State::Observing, Some(vote)) => {
+            (PeerState::Looking, Some(_)) => "Answers with its vote.".into(),
+            (PeerState::Leading, Some(_)) => "Answers that it leads.".into(),
+            (PeerState::Following | PeerState::Observing, Some(vote)) => {
                 format!("Answers that server {} leads.", vote.id)
             }
         }
@@ -560,18 +582,20 @@ impl Answer {
 }
 
 /// The next moment, if it is that this server was told something.
-fn answer(next: Option<&Moment>, peer: i64) -> Option<Answer> {
-    match next?.what {
-        What::ToldOne { to, state, round, vote } if to == peer => Some(Answer { state, round, vote }),
+fn answer(next: Option<&Moment>, peer: ServerId) -> Option<Answer> {
+    match next?.event {
+        ElectionEvent::SentToOne { to, state, round, candidate: vote } if to == peer => {
+            Some(Answer { state, round, vote })
+        }
         _ => None,
     }
 }
 
 /// Its line says what is answered.
-const EARLIER: Judged = Judged::Ignored { why: Ignored::EarlierRound };
+const EARLIER: Verdict = Verdict::Ignored { why: IgnoreReason::EarlierRound };
 
 /// In what a vote falls short of another.
-fn shortcoming(vote: Vote, of: Vote) -> &'static str {
+fn shortcoming(vote: Candidate, of: Candidate) -> &'static str {
     if vote.epoch < of.epoch {
         "an earlier epoch"
     } else if vote.zxid < of.zxid {
@@ -586,8 +610,8 @@ fn shortcoming(vote: Vote, of: Vote) -> &'static str {
 fn cause(search: &Search) -> String {
     let before = search.before.map_or_else(|| "the leader".into(), |id| format!("server {id}"));
     let why = match search.why {
-        Cause::Started => "it starts.".into(),
-        Cause::LeaderGone => match search.silent_ms {
+        SearchReason::Started => "it starts.".into(),
+        SearchReason::LeaderGone => match search.silent_ms {
             Some(ms) => {
                 format!(
                     "the connection to {before} is gone; its last message came {} before.",
@@ -596,33 +620,43 @@ fn cause(search: &Search) -> String {
             }
             None => format!("the connection to {before} is gone."),
         },
-        Cause::ElectionVoid => format!("the others say that {before}, just elected, does not lead."),
-        Cause::LeaderUnreachable => format!("{before}, just elected, cannot be reached."),
-        Cause::LeaderSilent { ms } => format!("{before} has said nothing for {}.", duration(ms as i64)),
-        Cause::LeaderBroken => format!("{before} has sent a message that no leader sends."),
-        Cause::StaleEpoch { proposed, accepted } => {
+        SearchReason::ElectionVoid => format!("the others say that {before}, just elected, does not lead."),
+        SearchReason::LeaderUnreachable => format!("{before}, just elected, cannot be reached."),
+        SearchReason::LeaderSilent { ms } => {
+            format!("{before} has said nothing for {}.", duration(ms as i64))
+        }
+        SearchReason::LeaderBroken => format!("{before} has sent a message that no leader sends."),
+        SearchReason::Left(HangUp::StaleEpoch { proposed, accepted }) => {
             format!(
                 "{before} proposes epoch {proposed}, but this server has promised epoch {accepted} to another leader, \
                  and follows no leader of an earlier epoch."
             )
         }
-        Cause::OutOfTurn => format!("{before} has sent a message out of turn."),
-        Cause::Gap { last, next } => {
+        SearchReason::Left(HangUp::OutOfTurn) => format!("{before} has sent a message out of turn."),
+        SearchReason::Left(HangUp::Gap { last, next }) => {
             format!("{before} has sent zxid {:#x}, which does not follow {:#x}.", next.0, last.0)
         }
-        Cause::UnmatchedCommit { expected, committed } => {
+        SearchReason::Left(HangUp::UnmatchedCommit { expected, committed }) => {
             format!("{before} commits zxid {:#x}, but {:#x} is next.", committed.0, expected.0)
         }
-        Cause::NoFollowers => "stops trying to lead: no quorum has connected to it.".into(),
-        Cause::EpochNotAccepted => "stops trying to lead: no quorum has promised its epoch.".into(),
-        Cause::NotSynchronised => "stops trying to lead: no quorum has taken over its history.".into(),
-        Cause::QuorumLost => "no longer leads: no quorum follows it.".into(),
-        Cause::NoEpochLeft => "stops trying to lead: it has accepted the last epoch there is.".into(),
-        Cause::Reconfigured => "there is a new configuration.".into(),
-        Cause::CutBack => {
+        SearchReason::SteppedDown(StepDown::NoFollowers) => {
+            "stops trying to lead: no quorum has connected to it.".into()
+        }
+        SearchReason::SteppedDown(StepDown::EpochNotAccepted) => {
+            "stops trying to lead: no quorum has promised its epoch.".into()
+        }
+        SearchReason::SteppedDown(StepDown::NotSynchronised) => {
+            "stops trying to lead: no quorum has taken over its history.".into()
+        }
+        SearchReason::SteppedDown(StepDown::QuorumLost) => "no longer leads: no quorum follows it.".into(),
+        SearchReason::SteppedDown(StepDown::NoEpochLeft) => {
+            "stops trying to lead: it has accepted the last epoch there is.".into()
+        }
+        SearchReason::Reconfigured => "there is a new configuration.".into(),
+        SearchReason::CutBack => {
             "has cut its log back. After that the leader was lost, or it must send its whole tree.".into()
         }
-        Cause::CounterFull => "ends its own epoch: nearly all zxids of this epoch are used.".into(),
+        SearchReason::CounterFull => "ends its own epoch: nearly all zxids of this epoch are used.".into(),
     };
     format!("{why} Looks for a leader.")
 }

@@ -5,6 +5,7 @@
 //! elect: it joined, and that is an occasion of its own.
 
 use super::ask::Witness;
+use ostler_proto::id::{Epoch, ServerId};
 use ostler_server::admin::elections::{Elected, Search};
 
 /// One server's share: its searches, of which only the last can have succeeded.
@@ -17,9 +18,9 @@ pub(crate) struct Part<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A quorum made a leader.
-    Formed { leader: i64, epoch: u32 },
+    Formed { leader: ServerId, epoch: Epoch },
     /// A server came to a leader that was there.
-    Joined { leader: i64, epoch: u32 },
+    Joined { leader: ServerId, epoch: Epoch },
     /// There is none yet.
     Open,
 }
@@ -34,7 +35,7 @@ pub(crate) struct Occasion<'a> {
 }
 
 impl Part<'_> {
-    pub(crate) fn server(&self) -> i64 {
+    pub(crate) fn server(&self) -> ServerId {
         self.witness.elections.server
     }
 
@@ -68,7 +69,7 @@ impl Part<'_> {
     }
 
     /// The leaders, each with its epoch.
-    fn end(&self) -> Option<(u32, i64)> {
+    fn end(&self) -> Option<(Epoch, ServerId)> {
         let search = self.decisive();
         let Elected { leader, .. } = search.elected?;
         search.synchronised_ms?;
@@ -94,7 +95,7 @@ impl<'a> Occasion<'a> {
 
 /// All that the witnesses know of, the earliest first.
 pub(crate) fn occasions(witnesses: &[Witness]) -> Vec<Occasion<'_>> {
-    let mut ended: Vec<(u32, i64, Part<'_>)> = Vec::new();
+    let mut ended: Vec<(Epoch, ServerId, Part<'_>)> = Vec::new();
     let mut open = Vec::new();
     for part in witnesses.iter().flat_map(parts) {
         match part.end() {
@@ -102,7 +103,8 @@ pub(crate) fn occasions(witnesses: &[Witness]) -> Vec<Occasion<'_>> {
             None => open.push(part),
         }
     }
-    let mut epochs: Vec<(u32, i64)> = ended.iter().map(|(epoch, leader, _)| (*epoch, *leader)).collect();
+    let mut epochs: Vec<(Epoch, ServerId)> =
+        ended.iter().map(|(epoch, leader, _)| (*epoch, *leader)).collect();
     epochs.sort_unstable();
     epochs.dedup();
     let mut occasions = Vec::new();
@@ -126,8 +128,8 @@ fn parts(witness: &Witness) -> impl Iterator<Item = Part<'_>> {
 
 /// One election, and those who joined its leader later.
 fn occasions_of_epoch<'a>(
-    epoch: u32,
-    leader: i64,
+    epoch: Epoch,
+    leader: ServerId,
     mut parts: Vec<Part<'a>>,
     occasions: &mut Vec<Occasion<'a>>,
 ) {

@@ -8,7 +8,12 @@ use super::{
     timeline::{Line, merge},
     words::{clock, day, duration, list, standing},
 };
-use ostler_server::admin::elections::{Search, Vote, What};
+use ostler_proto::{
+    election::Candidate,
+    id::{Epoch, ServerId},
+};
+use ostler_server::admin::elections::Search;
+use ostler_zab::election::ElectionEvent;
 use serde::Serialize;
 use std::fmt::{self, Display};
 
@@ -27,8 +32,8 @@ pub(crate) struct Page {
 struct Section {
     summary: String,
     kind: &'static str,
-    leader: Option<i64>,
-    epoch: Option<u32>,
+    leader: Option<ServerId>,
+    epoch: Option<Epoch>,
     timeline: Vec<Told>,
     phases_ms: Vec<Phases>,
     ballots: Vec<Ballots>,
@@ -37,14 +42,14 @@ struct Section {
 #[derive(Debug, Serialize)]
 struct Told {
     wall_ms: i64,
-    server: i64,
+    server: ServerId,
     text: String,
 }
 
 /// How long each phase took one server, in milliseconds.
 #[derive(Debug, Default, Serialize)]
 struct Phases {
-    server: i64,
+    server: ServerId,
     /// From the leader's last word until its loss was noticed.
     detect: Option<u64>,
     /// Searches that came to nothing.
@@ -58,10 +63,10 @@ struct Phases {
 /// The votes that one server had counted in the end.
 #[derive(Debug, Serialize)]
 struct Ballots {
-    server: i64,
+    server: ServerId,
     round: u64,
     /// Voter, and whom it backs.
-    votes: Vec<(i64, String)>,
+    votes: Vec<(ServerId, String)>,
 }
 
 impl Page {
@@ -152,27 +157,28 @@ impl Phases {
 impl Ballots {
     fn of(part: &Part<'_>) -> Option<Ballots> {
         let search = part.decisive();
-        let (vote, ballots) = search.moments.iter().find_map(|moment| match &moment.what {
-            What::Elected { vote, ballots } => Some((*vote, ballots)),
+        let (vote, ballots) = search.moments.iter().find_map(|moment| match &moment.event {
+            ElectionEvent::Elected { candidate: vote, votes: ballots } => Some((*vote, ballots)),
             _ => None,
         })?;
         let me = part.server();
-        let votes = ballots.iter().map(|ballot| (ballot.voter, ballot.vote));
+        let votes = ballots.iter().map(|ballot| (ballot.voter, ballot.candidate));
         // A voter's own vote is in no box; it counts all the same.
         let own = part.witness.elections.voters.contains(&me).then_some((me, vote));
         let mut votes: Vec<_> = votes.chain(own).collect();
         votes.sort_by_key(|(voter, of)| (*voter, of.id != vote.id));
         // Whoever was heard of as a follower of somebody else first has changed its mind.
         votes.dedup_by_key(|(voter, _)| *voter);
-        let said = |(voter, vote): (i64, Vote)| (voter, format!("server {} {}", vote.id, standing(vote)));
+        let said =
+            |(voter, vote): (ServerId, Candidate)| (voter, format!("server {} {}", vote.id, standing(vote)));
         Some(Ballots { server: me, round: round(search), votes: votes.into_iter().map(said).collect() })
     }
 }
 
 /// The last one that the server took part in.
 fn round(search: &Search) -> u64 {
-    let rounds = search.moments.iter().filter_map(|moment| match moment.what {
-        What::Began { round, .. } | What::Told { round, .. } => Some(round),
+    let rounds = search.moments.iter().filter_map(|moment| match moment.event {
+        ElectionEvent::Began { round, .. } | ElectionEvent::SentToAll { round, .. } => Some(round),
         _ => None,
     });
     rounds.max().unwrap_or(0)
@@ -240,7 +246,7 @@ impl Section {
             writeln!(f, "\nVotes at the end")?;
         }
         for ballots in &self.ballots {
-            let mut by_candidate: Vec<(&str, Vec<i64>)> = Vec::new();
+            let mut by_candidate: Vec<(&str, Vec<ServerId>)> = Vec::new();
             for (voter, whom) in &ballots.votes {
                 match by_candidate.iter_mut().find(|(of, _)| of == whom) {
                     Some((_, voters)) => voters.push(*voter),

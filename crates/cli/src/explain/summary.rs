@@ -5,7 +5,9 @@ use super::{
     occasion::{Kind, Occasion, Part},
     words::{capitalised, clock, duration, list, servers},
 };
-use ostler_server::admin::elections::{Cause, How, What};
+use ostler_proto::id::{Epoch, ServerId};
+use ostler_server_core::quorum::election_history::{SearchReason, Takeover};
+use ostler_zab::{election::ElectionEvent, leading::StepDown};
 
 pub(super) fn summary(occasion: &Occasion<'_>) -> String {
     match occasion.kind {
@@ -15,7 +17,7 @@ pub(super) fn summary(occasion: &Occasion<'_>) -> String {
     }
 }
 
-fn formed(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
+fn formed(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> String {
     let since = occasion.settled().unwrap_or_default();
     let (verb, when) = if occasion.lasts { ("leads", "since") } else { ("led", "from") };
     let mut text = format!("Server {leader} {verb} epoch {epoch} {when} {}", clock(since));
@@ -40,8 +42,8 @@ fn formed(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
 fn ballots(occasion: &Occasion<'_>) -> Option<(usize, usize)> {
     let counted = |part: &Part<'_>| {
         let (me, voters) = (part.server(), &part.witness.elections.voters);
-        part.decisive().moments.iter().find_map(|moment| match &moment.what {
-            What::Elected { vote, ballots } => {
+        part.decisive().moments.iter().find_map(|moment| match &moment.event {
+            ElectionEvent::Elected { candidate: vote, votes: ballots } => {
                 Some((backers(me, voters, *vote, ballots).len(), voters.len()))
             }
             _ => None,
@@ -53,11 +55,11 @@ fn ballots(occasion: &Occasion<'_>) -> Option<(usize, usize)> {
 /// Since when there was no leader, or enough servers for one, and what that moment was.
 fn start(parts: &[Part<'_>]) -> (i64, String) {
     let began = |part: &&Part<'_>| part.began();
-    let lost = parts.iter().filter(|part| part.first().why != Cause::Started).min_by_key(began);
+    let lost = parts.iter().filter(|part| part.first().why != SearchReason::Started).min_by_key(began);
     if let Some(part) = lost {
         let search = part.first();
         let what = match (search.why, search.before) {
-            (Cause::QuorumLost | Cause::CounterFull, _) => {
+            (SearchReason::SteppedDown(StepDown::QuorumLost) | SearchReason::CounterFull, _) => {
                 format!("the end of server {}'s epoch", part.server())
             }
             (_, Some(before)) if before != part.server() => format!("the loss of server {before}"),
@@ -71,13 +73,13 @@ fn start(parts: &[Part<'_>]) -> (i64, String) {
     }
 }
 
-fn joined(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
+fn joined(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> String {
     let Some(part) = occasion.parts.first() else { return String::new() };
     let search = part.decisive();
     let since = occasion.settled().unwrap_or_default();
     let (verb, when) = if occasion.lasts { ("follows", "since") } else { ("followed", "from") };
     let from = match part.first().why {
-        Cause::Started => "its start".into(),
+        SearchReason::Started => "its start".into(),
         _ => part
             .first()
             .before
@@ -91,19 +93,19 @@ fn joined(occasion: &Occasion<'_>, leader: i64, epoch: u32) -> String {
         duration(since - part.began()),
     );
     if let Some(takeover) = search.takeover {
-        text += &match takeover.how {
-            How::Truncated => format!(
+        text += &match takeover.takeover {
+            Takeover::Truncated(to) => format!(
                 " The transactions in its log after zxid {:#x}, up to {:#x}, were never committed and are removed.",
-                takeover.last.0, search.last.0
+                to.0, search.last.0
             ),
-            How::Snapshot => " It got the leader's whole tree.".into(),
+            Takeover::Snapshot(_) => " It got the leader's whole tree.".into(),
         };
     }
     text
 }
 
 fn open(parts: &[Part<'_>]) -> String {
-    let looking: Vec<i64> = parts.iter().map(Part::server).collect();
+    let looking: Vec<ServerId> = parts.iter().map(Part::server).collect();
     let since = parts.iter().map(Part::began).min().unwrap_or_default();
     let voters = parts.first().map_or(&[][..], |part| &part.witness.elections.voters);
     let verb = if looking.len() == 1 { "has" } else { "have" };

@@ -7,26 +7,33 @@ use super::{
     timeline::{Line, Mark, merge},
 };
 use expect_test::{Expect, expect};
-use ostler_server::admin::elections::{
-    BallotOf, Better, Cause, Commit, Discovered, Elected, Elections, Hex, How, Ignored, Judged, Moment,
-    Search, State, TakenOver, Vote, What,
+use ostler_proto::{
+    election::{Candidate, PeerState},
+    id::{Epoch, ServerId, Zxid},
+};
+use ostler_server::admin::elections::{Commit, Discovered, Elected, Elections, Moment, Search, TakenOver};
+use ostler_server_core::quorum::election_history::{SearchReason, Takeover};
+use ostler_zab::{
+    election::{CountedVote, ElectionEvent, IgnoreReason, Rule, Verdict},
+    leading::StepDown,
+    learning::HangUp,
 };
 use std::io;
 
 /// 2026-11-21 12:00:00 UTC.
 const NOON: i64 = 1_795_262_400_000;
 
-fn vote(epoch: u32, zxid: u64, id: i64) -> Vote {
-    Vote { epoch, zxid: Hex(zxid), id }
+fn vote(epoch: u32, zxid: u64, id: i64) -> Candidate {
+    Candidate { epoch: Epoch(epoch), zxid: Zxid(zxid), id: ServerId(id) }
 }
 
-fn search(began: i64, why: Cause, last: u64) -> Search {
+fn search(began: i64, why: SearchReason, last: u64) -> Search {
     Search {
         began_ms: NOON + began,
         why,
         before: None,
         silent_ms: None,
-        last: Hex(last),
+        last: Zxid(last),
         elected: None,
         connected_ms: None,
         discovered: None,
@@ -40,73 +47,82 @@ fn search(began: i64, why: Cause, last: u64) -> Search {
 }
 
 fn lost(began: i64, leader: i64, last: u64) -> Search {
-    Search { before: Some(leader), silent_ms: Some(40), ..search(began, Cause::LeaderGone, last) }
+    Search {
+        before: Some(ServerId(leader)),
+        silent_ms: Some(40),
+        ..search(began, SearchReason::LeaderGone, last)
+    }
 }
 
 /// With an end: elected, promised, synchronised and committed at these milliseconds.
-fn ended(search: Search, leader: i64, role: State, epoch: u32, at: [u64; 4]) -> Search {
+fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4]) -> Search {
     Search {
-        elected: Some(Elected { ms: at[0], leader, role }),
-        connected_ms: (role != State::Leading).then_some(at[0] + 1),
-        discovered: Some(Discovered { ms: at[1], epoch }),
+        elected: Some(Elected { ms: at[0], leader: ServerId(leader), role }),
+        connected_ms: (role != PeerState::Leading).then_some(at[0] + 1),
+        discovered: Some(Discovered { ms: at[1], epoch: Epoch(epoch) }),
         synchronised_ms: Some(at[2]),
-        first_commit: Some(Commit { ms: at[3], zxid: Hex(u64::from(epoch) << 32 | 1) }),
+        first_commit: Some(Commit { ms: at[3], zxid: Zxid(u64::from(epoch) << 32 | 1) }),
         ..search
     }
 }
 
-fn with(search: Search, moments: Vec<(u64, What)>) -> Search {
-    let moments = moments.into_iter().map(|(ms, what)| Moment { ms, what }).collect();
+fn with(search: Search, moments: Vec<(u64, ElectionEvent)>) -> Search {
+    let moments = moments.into_iter().map(|(ms, what)| Moment { ms, event: what }).collect();
     Search { moments, ..search }
 }
 
-fn told(vote: Vote, round: u64) -> What {
-    What::Told { round, vote: Some(vote) }
+fn told(vote: Candidate, round: u64) -> ElectionEvent {
+    ElectionEvent::SentToAll { round, candidate: Some(vote) }
 }
 
-fn heard(from: i64, state: State, vote: Vote, round: u64, verdict: Judged) -> What {
-    What::Received { from, state, round, vote: Some(vote), verdict }
+fn heard(from: i64, state: PeerState, vote: Candidate, round: u64, verdict: Verdict) -> ElectionEvent {
+    ElectionEvent::Received { from: ServerId(from), state, round, candidate: Some(vote), verdict }
 }
 
 fn witness(server: i64, searches: Vec<Search>) -> Witness {
-    let elections =
-        Elections { server, now_ms: NOON + 60_000, voters: vec![1, 2, 3], settle_ms: 200, searches };
+    let elections = Elections {
+        server: ServerId(server),
+        now_ms: NOON + 60_000,
+        voters: [1, 2, 3].map(ServerId).into(),
+        settle_ms: 200,
+        searches,
+    };
     Witness { elections, ahead_ms: 0, unsure_ms: 2 }
 }
 
 /// Server 1 is dead; 2 notices first, and 3 takes over.
 fn takeover() -> [Witness; 2] {
     let (two, three) = (vote(1, 0x1_0000_0005, 2), vote(1, 0x1_0000_0007, 3));
-    let ballots = |from| vec![BallotOf { voter: from, vote: three }];
+    let ballots = |from| vec![CountedVote { voter: ServerId(from), candidate: three }];
     let of_two = vec![
-        (0, What::Began { round: 2, own: Some(two) }),
+        (0, ElectionEvent::Began { round: 2, own: Some(two) }),
         (0, told(two, 2)),
-        (1, What::Lost { peer: 1 }),
+        (1, ElectionEvent::Lost { peer: ServerId(1) }),
         (
             3,
             heard(
                 3,
-                State::Looking,
+                PeerState::Looking,
                 three,
                 2,
-                Judged::Adopted { rule: Better::LaterZxid, later_round: false },
+                Verdict::Adopted { rule: Rule::LaterZxid, later_round: false },
             ),
         ),
         (3, told(three, 2)),
-        (3, What::Elected { vote: three, ballots: ballots(3) }),
+        (3, ElectionEvent::Elected { candidate: three, votes: ballots(3) }),
         (3, told(three, 2)),
     ];
     let of_three = vec![
-        (0, What::Began { round: 2, own: Some(three) }),
+        (0, ElectionEvent::Began { round: 2, own: Some(three) }),
         (0, told(three, 2)),
-        (1, heard(2, State::Looking, two, 2, Judged::Worse)),
+        (1, heard(2, PeerState::Looking, two, 2, Verdict::Worse)),
         (1, told(three, 2)),
-        (2, What::Lost { peer: 1 }),
-        (2, heard(2, State::Looking, three, 2, Judged::Counted)),
-        (2, What::Elected { vote: three, ballots: ballots(2) }),
+        (2, ElectionEvent::Lost { peer: ServerId(1) }),
+        (2, heard(2, PeerState::Looking, three, 2, Verdict::Counted)),
+        (2, ElectionEvent::Elected { candidate: three, votes: ballots(2) }),
     ];
-    let two = ended(lost(220, 1, 0x1_0000_0005), 3, State::Following, 2, [3, 6, 11, 15]);
-    let three = ended(lost(221, 1, 0x1_0000_0007), 3, State::Leading, 2, [2, 6, 9, 13]);
+    let two = ended(lost(220, 1, 0x1_0000_0005), 3, PeerState::Following, 2, [3, 6, 11, 15]);
+    let three = ended(lost(221, 1, 0x1_0000_0007), 3, PeerState::Leading, 2, [2, 6, 9, 13]);
     [witness(2, vec![with(two, of_two)]), witness(3, vec![with(three, of_three)])]
 }
 
@@ -181,22 +197,34 @@ fn a_wrong_clock_is_corrected() {
 #[test]
 fn the_dead_one_comes_back() {
     let own = vote(1, 0x1_0000_0009, 1);
-    let leads = |from, state| heard(from, state, vote(2, 0x1_0000_0007, 3), 2, Judged::Counted);
+    let leads = |from, state| heard(from, state, vote(2, 0x1_0000_0007, 3), 2, Verdict::Counted);
     let moments = vec![
-        (0, What::Began { round: 1, own: Some(own) }),
+        (0, ElectionEvent::Began { round: 1, own: Some(own) }),
         (0, told(own, 1)),
-        (2, leads(2, State::Following)),
-        (4, leads(3, State::Leading)),
-        (4, What::Elected { vote: vote(2, 0x1_0000_0007, 3), ballots: Vec::new() }),
+        (2, leads(2, PeerState::Following)),
+        (4, leads(3, PeerState::Leading)),
+        (4, ElectionEvent::Elected { candidate: vote(2, 0x1_0000_0007, 3), votes: Vec::new() }),
     ];
-    let back = ended(search(9_000, Cause::Started, 0x1_0000_0009), 3, State::Following, 2, [4, 7, 12, 900]);
-    let how = TakenOver { ms: 8, how: How::Truncated, last: Hex(0x1_0000_0007) };
+    let back = ended(
+        search(9_000, SearchReason::Started, 0x1_0000_0009),
+        3,
+        PeerState::Following,
+        2,
+        [4, 7, 12, 900],
+    );
+    let how = TakenOver { ms: 8, takeover: Takeover::Truncated(Zxid(0x1_0000_0007)) };
     let back = Search { takeover: Some(how), ..with(back, moments) };
     let [two, three] = takeover();
     let witnesses = [witness(1, vec![back]), two, three];
     let occasions = occasions(&witnesses);
     let kinds: Vec<Kind> = occasions.iter().map(|occasion| occasion.kind).collect();
-    assert_eq!(kinds, [Kind::Formed { leader: 3, epoch: 2 }, Kind::Joined { leader: 3, epoch: 2 }]);
+    assert_eq!(
+        kinds,
+        [
+            Kind::Formed { leader: ServerId(3), epoch: Epoch(2) },
+            Kind::Joined { leader: ServerId(3), epoch: Epoch(2) }
+        ]
+    );
     expect![[r#"
         Server 1 follows server 3 in epoch 2 since 12:00:09.012: there was a leader, so there was no election; 12 ms from
         its start until it served clients. The transactions in its log after zxid 0x100000007, up to 0x100000009, were never
@@ -229,10 +257,10 @@ fn the_dead_one_comes_back() {
 
 #[test]
 fn what_failed_before_belongs_to_it() {
-    let elected = Some(Elected { ms: 1, leader: 1, role: State::Following });
+    let elected = Some(Elected { ms: 1, leader: ServerId(1), role: PeerState::Following });
     let failed = Search { elected, ..lost(210, 1, 5) };
     let [mut two, three] = takeover();
-    two.elections.searches[0].why = Cause::LeaderUnreachable;
+    two.elections.searches[0].why = SearchReason::LeaderUnreachable;
     two.elections.searches.insert(0, failed);
     let witnesses = [two, three];
     let occasions = occasions(&witnesses);
@@ -252,11 +280,11 @@ fn what_failed_before_belongs_to_it() {
 fn without_the_leaders_word_those_who_elected_it_tell() {
     let [two, three] = takeover();
     let mut one = two.clone();
-    one.elections.server = 1;
+    one.elections.server = ServerId(1);
     drop(three);
     let witnesses = [one, two];
     let occasions = occasions(&witnesses);
-    assert_eq!(occasions[0].kind, Kind::Formed { leader: 3, epoch: 2 });
+    assert_eq!(occasions[0].kind, Kind::Formed { leader: ServerId(3), epoch: Epoch(2) });
     assert!(occasions[0].leader().is_none());
     let text = Page::new(&occasions, &witnesses, &[]).to_string();
     assert!(
@@ -268,7 +296,11 @@ fn without_the_leaders_word_those_who_elected_it_tell() {
 #[test]
 fn an_epoch_that_is_over_is_told_in_the_past() {
     let [two, mut three] = takeover();
-    three.elections.searches.push(search(5_000, Cause::QuorumLost, 0x2_0000_0001));
+    three.elections.searches.push(search(
+        5_000,
+        SearchReason::SteppedDown(StepDown::QuorumLost),
+        0x2_0000_0001,
+    ));
     let witnesses = [two, three];
     let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
     assert!(text.starts_with("Server 3 led epoch 2 from 12:00:00.230: "), "{text}");
@@ -278,7 +310,7 @@ fn an_epoch_that_is_over_is_told_in_the_past() {
 
 #[test]
 fn a_lone_server_says_so() {
-    let lone = Elections { server: 7, ..Elections::default() };
+    let lone = Elections { server: ServerId(7), ..Elections::default() };
     let witnesses = [Witness { elections: lone, ahead_ms: 0, unsure_ms: 2 }];
     page(
         &witnesses,
@@ -295,69 +327,74 @@ fn a_lone_server_says_so() {
 #[test]
 fn all_that_can_happen_has_words() {
     let causes = [
-        Cause::ElectionVoid,
-        Cause::LeaderUnreachable,
-        Cause::LeaderSilent { ms: 4_000 },
-        Cause::LeaderBroken,
-        Cause::StaleEpoch { proposed: 2, accepted: 3 },
-        Cause::OutOfTurn,
-        Cause::Gap { last: Hex(5), next: Hex(7) },
-        Cause::UnmatchedCommit { expected: Hex(5), committed: Hex(7) },
-        Cause::NoFollowers,
-        Cause::EpochNotAccepted,
-        Cause::NotSynchronised,
-        Cause::QuorumLost,
-        Cause::NoEpochLeft,
-        Cause::CounterFull,
-        Cause::Reconfigured,
-        Cause::CutBack,
+        SearchReason::ElectionVoid,
+        SearchReason::LeaderUnreachable,
+        SearchReason::LeaderSilent { ms: 4_000 },
+        SearchReason::LeaderBroken,
+        SearchReason::Left(HangUp::StaleEpoch { proposed: Epoch(2), accepted: Epoch(3) }),
+        SearchReason::Left(HangUp::OutOfTurn),
+        SearchReason::Left(HangUp::Gap { last: Zxid(5), next: Zxid(7) }),
+        SearchReason::Left(HangUp::UnmatchedCommit { expected: Zxid(5), committed: Zxid(7) }),
+        SearchReason::SteppedDown(StepDown::NoFollowers),
+        SearchReason::SteppedDown(StepDown::EpochNotAccepted),
+        SearchReason::SteppedDown(StepDown::NotSynchronised),
+        SearchReason::SteppedDown(StepDown::QuorumLost),
+        SearchReason::SteppedDown(StepDown::NoEpochLeft),
+        SearchReason::CounterFull,
+        SearchReason::Reconfigured,
+        SearchReason::CutBack,
     ];
     let mut searches: Vec<Search> = causes
         .into_iter()
         .zip(0..)
-        .map(|(why, at)| Search { before: Some(3), ..search(at, why, 9) })
+        .map(|(why, at)| Search { before: Some(ServerId(3)), ..search(at, why, 9) })
         .collect();
     let (own, better) = (vote(4, 9, 1), vote(5, 1, 3));
-    let looking = |from, vote, round, verdict| heard(from, State::Looking, vote, round, verdict);
-    let ignored = |from, why| looking(from, own, 1, Judged::Ignored { why });
-    let adopted = |rule, later_round| Judged::Adopted { rule, later_round };
+    let looking = |from, vote, round, verdict| heard(from, PeerState::Looking, vote, round, verdict);
+    let ignored = |from, why| looking(from, own, 1, Verdict::Ignored { why });
+    let adopted = |rule, later_round| Verdict::Adopted { rule, later_round };
     let what = [
-        What::Began { round: 3, own: Some(own) },
+        ElectionEvent::Began { round: 3, own: Some(own) },
         told(own, 3),
         told(own, 3),
         told(own, 3),
-        looking(2, vote(3, 9, 2), 3, Judged::Worse),
-        looking(2, vote(4, 8, 2), 3, Judged::Worse),
-        looking(2, vote(4, 9, 0), 3, Judged::Worse),
-        ignored(4, Ignored::NoVoter),
-        ignored(4, Ignored::NoVoter),
-        ignored(2, Ignored::BacksNobody),
-        ignored(2, Ignored::CandidateDoesNotVote),
-        ignored(2, Ignored::EarlierRound),
-        ignored(2, Ignored::Untrusted),
-        What::Told { round: 3, vote: None },
-        What::Reached { peer: 2 },
-        looking(2, vote(3, 9, 2), 4, Judged::LaterRound),
+        looking(2, vote(3, 9, 2), 3, Verdict::Worse),
+        looking(2, vote(4, 8, 2), 3, Verdict::Worse),
+        looking(2, vote(4, 9, 0), 3, Verdict::Worse),
+        ignored(4, IgnoreReason::NoVoter),
+        ignored(4, IgnoreReason::NoVoter),
+        ignored(2, IgnoreReason::BacksNobody),
+        ignored(2, IgnoreReason::CandidateDoesNotVote),
+        ignored(2, IgnoreReason::EarlierRound),
+        ignored(2, IgnoreReason::Untrusted),
+        ElectionEvent::SentToAll { round: 3, candidate: None },
+        ElectionEvent::Reached { peer: ServerId(2) },
+        looking(2, vote(3, 9, 2), 4, Verdict::LaterRound),
         told(own, 4),
-        looking(2, better, 5, adopted(Better::LaterEpoch, true)),
+        looking(2, better, 5, adopted(Rule::LaterEpoch, true)),
         told(better, 5),
-        What::Agreed { vote: better },
-        What::Elected { vote: better, ballots: vec![BallotOf { voter: 2, vote: better }] },
+        ElectionEvent::Agreed { candidate: better },
+        ElectionEvent::Elected {
+            candidate: better,
+            votes: vec![CountedVote { voter: ServerId(2), candidate: better }],
+        },
     ];
     let times = (0..what.len() as u64 - 1).chain([250]);
-    searches.push(with(search(100, Cause::Started, 9), times.zip(what).collect()));
+    searches.push(with(search(100, SearchReason::Started, 9), times.zip(what).collect()));
     let observer = vec![
-        (0, What::Began { round: 1, own: None }),
-        (1, looking(2, better, 1, adopted(Better::FirstHeard, false))),
+        (0, ElectionEvent::Began { round: 1, own: None }),
+        (1, looking(2, better, 1, adopted(Rule::FirstHeard, false))),
         (
             9,
-            What::Elected {
-                vote: better,
-                ballots: (1..=3).map(|voter| BallotOf { voter, vote: better }).collect(),
+            ElectionEvent::Elected {
+                candidate: better,
+                votes: (1..=3)
+                    .map(|voter| CountedVote { voter: ServerId(voter), candidate: better })
+                    .collect(),
             },
         ),
     ];
-    searches.push(with(Search { left_out: 12, ..search(400, Cause::Started, 9) }, observer));
+    searches.push(with(Search { left_out: 12, ..search(400, SearchReason::Started, 9) }, observer));
     page(
         &[witness(1, searches)],
         &[],
@@ -432,45 +469,58 @@ fn all_that_can_happen_has_words() {
 #[test]
 fn what_single_servers_are_told() {
     let (own, other) = (vote(1, 9, 3), vote(1, 9, 2));
-    let one = |to, state, vote| What::ToldOne { to, state, round: 2, vote };
-    let looking = |from, verdict| heard(from, State::Looking, other, 2, verdict);
+    let one =
+        |to, state, vote| ElectionEvent::SentToOne { to: ServerId(to), state, round: 2, candidate: vote };
+    let looking = |from, verdict| heard(from, PeerState::Looking, other, 2, verdict);
     let (decided, no_voter) =
-        (Judged::Ignored { why: Ignored::Decided }, Judged::Ignored { why: Ignored::NoVoter });
-    let asks = |from| What::Received { from, state: State::Looking, round: 7, vote: None, verdict: no_voter };
+        (Verdict::Ignored { why: IgnoreReason::Decided }, Verdict::Ignored { why: IgnoreReason::NoVoter });
+    let asks = |from| ElectionEvent::Received {
+        from: ServerId(from),
+        state: PeerState::Looking,
+        round: 7,
+        candidate: None,
+        verdict: no_voter,
+    };
     let moments = vec![
-        (0, What::Began { round: 2, own: Some(own) }),
+        (0, ElectionEvent::Began { round: 2, own: Some(own) }),
         (0, told(own, 2)),
-        (1, What::Reached { peer: 2 }),
-        (1, one(2, State::Looking, Some(own))),
-        (2, looking(2, Judged::Worse)),
-        (2, one(2, State::Looking, Some(own))),
-        (3, looking(2, Judged::Worse)),
-        (3, one(2, State::Looking, Some(own))),
-        (4, one(2, State::Looking, Some(own))),
-        (5, one(2, State::Looking, Some(own))),
-        (6, one(2, State::Looking, Some(own))),
-        (7, heard(1, State::Looking, other, 1, Judged::Ignored { why: Ignored::EarlierRound })),
-        (7, one(1, State::Looking, Some(own))),
+        (1, ElectionEvent::Reached { peer: ServerId(2) }),
+        (1, one(2, PeerState::Looking, Some(own))),
+        (2, looking(2, Verdict::Worse)),
+        (2, one(2, PeerState::Looking, Some(own))),
+        (3, looking(2, Verdict::Worse)),
+        (3, one(2, PeerState::Looking, Some(own))),
+        (4, one(2, PeerState::Looking, Some(own))),
+        (5, one(2, PeerState::Looking, Some(own))),
+        (6, one(2, PeerState::Looking, Some(own))),
+        (7, heard(1, PeerState::Looking, other, 1, Verdict::Ignored { why: IgnoreReason::EarlierRound })),
+        (7, one(1, PeerState::Looking, Some(own))),
         (8, asks(4)),
-        (8, one(4, State::Looking, Some(own))),
-        (9, looking(1, Judged::Ignored { why: Ignored::AnotherEnsemble })),
-        (10, heard(2, State::Looking, own, 2, Judged::Counted)),
-        (10, What::Elected { vote: own, ballots: vec![BallotOf { voter: 2, vote: own }] }),
+        (8, one(4, PeerState::Looking, Some(own))),
+        (9, looking(1, Verdict::Ignored { why: IgnoreReason::AnotherEnsemble })),
+        (10, heard(2, PeerState::Looking, own, 2, Verdict::Counted)),
+        (
+            10,
+            ElectionEvent::Elected {
+                candidate: own,
+                votes: vec![CountedVote { voter: ServerId(2), candidate: own }],
+            },
+        ),
         (10, told(own, 2)),
-        (11, heard(2, State::Following, own, 2, decided)),
+        (11, heard(2, PeerState::Following, own, 2, decided)),
         (12, looking(1, decided)),
-        (12, one(1, State::Leading, Some(own))),
+        (12, one(1, PeerState::Leading, Some(own))),
         (13, looking(1, decided)),
-        (13, one(1, State::Leading, Some(own))),
-        (5_000, heard(1, State::Looking, vote(2, 1, 1), 1, decided)),
-        (5_000, one(1, State::Leading, Some(own))),
-        (6_000, heard(1, State::Looking, vote(2, 2, 1), 1, decided)),
-        (6_000, one(1, State::Leading, Some(own))),
+        (13, one(1, PeerState::Leading, Some(own))),
+        (5_000, heard(1, PeerState::Looking, vote(2, 1, 1), 1, decided)),
+        (5_000, one(1, PeerState::Leading, Some(own))),
+        (6_000, heard(1, PeerState::Looking, vote(2, 2, 1), 1, decided)),
+        (6_000, one(1, PeerState::Leading, Some(own))),
         (7_000, asks(4)),
-        (7_000, one(4, State::Leading, Some(own))),
-        (8_000, heard(1, State::Leading, vote(2, 1, 1), 1, Judged::ElectionVoid)),
+        (7_000, one(4, PeerState::Leading, Some(own))),
+        (8_000, heard(1, PeerState::Leading, vote(2, 1, 1), 1, Verdict::ElectionVoid)),
     ];
-    let search = with(ended(lost(0, 1, 9), 3, State::Leading, 2, [10, 14, 16, 20]), moments);
+    let search = with(ended(lost(0, 1, 9), 3, PeerState::Leading, 2, [10, 14, 16, 20]), moments);
     let witnesses = [witness(3, vec![Search { left_out_since: 40, ..search }])];
     let text = Page::new(&occasions(&witnesses), &witnesses, &[]).to_string();
     let lines = text.split("UTC\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -505,12 +555,12 @@ fn what_single_servers_are_told() {
 }
 
 fn line(at: i64, server: i64, text: &str, mark: Option<Mark>, after: Option<Mark>) -> Line {
-    Line { at, server, text: text.into(), mark, after }
+    Line { at, server: ServerId(server), text: text.into(), mark, after }
 }
 
 #[test]
 fn causes_come_first_if_the_clocks_allow_it() {
-    let mark = || Some(Mark::Epoch(2));
+    let mark = || Some(Mark::Begun(Epoch(2)));
     for (leader_at, slack, expected) in [
         (10, 3, [("leads", 10), ("follows", 10), ("commits", 11)]),
         (12, 3, [("leads", 12), ("follows", 12), ("commits", 12)]),
@@ -526,7 +576,7 @@ fn causes_come_first_if_the_clocks_allow_it() {
 
 #[test]
 fn two_that_wait_for_each_other_are_told_all_the_same() {
-    let (first, second) = (|| Some(Mark::Elected(1)), || Some(Mark::Elected(2)));
+    let (first, second) = (|| Some(Mark::Elected(ServerId(1))), || Some(Mark::Elected(ServerId(2))));
     let one = vec![line(1, 1, "a", first(), second())];
     let two = vec![line(1, 2, "b", second(), first())];
     assert_eq!(merge(vec![one, two], 2).len(), 2);

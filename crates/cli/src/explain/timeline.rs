@@ -3,19 +3,21 @@
 //! Servers count milliseconds, each from a start of its own, so two of them may disagree by one or two about what came
 //! first. Where one line is known to be the cause of another it goes first.
 
+use ostler_proto::id::{Epoch, ServerId};
+
 /// Something that other lines can be a consequence of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Mark {
     /// A server told the others whom it backs: server, candidate, round.
-    Told(i64, Option<i64>, u64),
+    Told(ServerId, Option<ServerId>, u64),
     /// The leader found itself elected.
-    Elected(i64),
+    Elected(ServerId),
     /// A server promised an epoch.
-    Promised(u32),
+    Promised(Epoch),
     /// An epoch began.
-    Epoch(u32),
+    Begun(Epoch),
     /// The leader committed its first transaction.
-    Commit(u32),
+    Commit(Epoch),
 }
 
 /// One line of one server.
@@ -23,7 +25,7 @@ pub(super) enum Mark {
 pub(super) struct Line {
     /// On the common clock.
     pub(super) at: i64,
-    pub(super) server: i64,
+    pub(super) server: ServerId,
     pub(super) text: String,
     pub(super) mark: Option<Mark>,
     /// The event that must have happened before, if a server reports it.

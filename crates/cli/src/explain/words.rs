@@ -1,6 +1,6 @@
 //! How numbers, times and lists are said.
 
-use ostler_server::admin::elections::Vote;
+use ostler_proto::{election::Candidate, id::ServerId};
 use time::{OffsetDateTime, format_description::BorrowedFormatItem, macros::format_description};
 
 const CLOCK: &[BorrowedFormatItem<'_>] = format_description!("[hour]:[minute]:[second].[subsecond digits:3]");
@@ -28,8 +28,8 @@ pub(super) fn duration(ms: i64) -> String {
 }
 
 /// `1`, `1 and 2`, `1, 2 and 3`.
-pub(super) fn list(numbers: &[i64]) -> String {
-    let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
+pub(super) fn list(numbers: &[ServerId]) -> String {
+    let texts: Vec<String> = numbers.iter().map(ServerId::to_string).collect();
     match texts.split_last() {
         None => String::new(),
         Some((only, [])) => only.clone(),
@@ -38,22 +38,22 @@ pub(super) fn list(numbers: &[i64]) -> String {
 }
 
 /// `server 1`, `servers 1 and 2`.
-pub(super) fn servers(numbers: &[i64]) -> String {
+pub(super) fn servers(numbers: &[ServerId]) -> String {
     format!("server{} {}", if numbers.len() == 1 { "" } else { "s" }, list(numbers))
 }
 
 /// `(epoch 1, zxid 0x100000005)`.
-pub(super) fn standing(vote: Vote) -> String {
+pub(super) fn standing(vote: Candidate) -> String {
     format!("(epoch {}, zxid {:#x})", vote.epoch, vote.zxid.0)
 }
 
 /// A candidate and its history, as in `itself (epoch 1, zxid 0x100000005)`.
-pub(super) fn whom(voter: i64, vote: Vote) -> String {
+pub(super) fn whom(voter: ServerId, vote: Candidate) -> String {
     format!("{} {}", name(voter, vote), standing(vote))
 }
 
 /// `itself`, `server 2`.
-pub(super) fn name(voter: i64, vote: Vote) -> String {
+pub(super) fn name(voter: ServerId, vote: Candidate) -> String {
     if vote.id == voter { "itself".into() } else { format!("server {}", vote.id) }
 }
 

@@ -21,12 +21,19 @@ const KEPT: usize = 16;
 
 /// Why a leader is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "is", rename_all = "snake_case")
+)]
 pub enum SearchReason {
     /// The server has started.
     Started,
     /// The connection to the leader is gone.
     LeaderGone,
-    /// The elected server will not lead: the others' votes showed it before the epoch had begun.
+    /// The elected server will not lead: the others' votes showed it before the epoch had begun. In JSON it has its
+    /// earlier name, which programs read.
+    #[cfg_attr(feature = "serde", serde(rename = "mistaken"))]
     ElectionVoid,
     /// No connection to the leader could be had.
     LeaderUnreachable,
@@ -37,20 +44,27 @@ pub enum SearchReason {
     },
     /// The leader sent a packet that no leader sends, or that does not fit this server's log.
     LeaderBroken,
-    /// This server has left its leader, for this reason.
-    Left(HangUp),
-    /// This server led, or was elected to lead, and has stepped down.
-    SteppedDown(StepDown),
     /// The zxids of this server's epoch were nearly used up.
     CounterFull,
     /// A new configuration: it has another leader or other voters, or this server has become a follower or an observer.
     Reconfigured,
     /// The log was cut back for a leader that was lost meanwhile, or that has to send a whole tree instead.
     CutBack,
+    /// This server has left its leader, for this reason.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    Left(HangUp),
+    /// This server led, or was elected to lead, and has stepped down.
+    #[cfg_attr(feature = "serde", serde(untagged))]
+    SteppedDown(StepDown),
 }
 
 /// The change of this server's own history, if it was not only added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "how", content = "last", rename_all = "snake_case")
+)]
 pub enum Takeover {
     /// Everything after this zxid was removed, then the missing transactions came.
     Truncated(Zxid),

@@ -56,7 +56,7 @@ fn they_have_no_effect_on_an_election() {
     assert_eq!(member.vote(), before);
     let elections = member.server.elections().unwrap();
     let noted = elections.searches[0].votes.entries.iter().filter(|entry| {
-        let verdict = Verdict::Ignored(IgnoreReason::AnotherEnsemble);
+        let verdict = Verdict::Ignored { why: IgnoreReason::AnotherEnsemble };
         matches!(entry.event, ElectionEvent::Received { verdict: of, .. } if of == verdict)
     });
     assert_eq!(noted.count(), 6);

@@ -17,6 +17,7 @@ use crate::{
     snapshot_thread::SnapshotQueue,
 };
 use ostler_proto::{
+    id::ServerId,
     membership::{Membership, PeerAddress},
     op::Op,
     path,
@@ -206,7 +207,11 @@ impl FourLetterDoor {
     fn elections(&self, driver: &Driver, now: Now) -> Elections {
         match driver.inspect(|server| server.elections()) {
             Some(all) => Elections::of(all, now.wall_ms),
-            None => Elections { server: self.conf.server_id, now_ms: now.wall_ms, ..Elections::default() },
+            None => Elections {
+                server: ServerId(self.conf.server_id),
+                now_ms: now.wall_ms,
+                ..Elections::default()
+            },
         }
     }
 

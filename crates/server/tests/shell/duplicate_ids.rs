@@ -172,7 +172,7 @@ fn the_vote_of_a_server_of_another_ensemble_does_not_count() {
                 _ => None,
             })
             .collect();
-        assert_eq!(verdicts, [Verdict::Ignored(IgnoreReason::AnotherEnsemble); 2]);
+        assert_eq!(verdicts, [Verdict::Ignored { why: IgnoreReason::AnotherEnsemble }; 2]);
     });
     // A server of the same ensemble stays connected.
     let mut third = member.greet(3, &member.address_of(3));

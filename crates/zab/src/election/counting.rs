@@ -60,10 +60,10 @@ impl Election {
         let Some(candidate) = vote.candidate else { return };
         match vote.state {
             PeerState::Observing => {
-                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::NoVoter))
+                self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::NoVoter })
             }
             PeerState::Looking if self.has_no_vote() => {
-                self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
+                self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::Untrusted });
                 self.back_best_if_all_look(now, electorate, out);
             }
             PeerState::Looking => self.count_looking(now, from, vote, electorate, out),
@@ -92,12 +92,12 @@ impl Election {
     ) {
         let Some(theirs) = vote.candidate else { return };
         if self.without_history && (theirs.epoch > Epoch(0) || theirs.zxid > Zxid::ZERO) {
-            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::Untrusted));
+            self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::Untrusted });
             return self.lose_vote(now, electorate, out);
         }
         if vote.round < self.round {
             // The answer tells the sender the round.
-            self.record.received(now, from, vote, Verdict::Ignored(IgnoreReason::EarlierRound));
+            self.record.received(now, from, vote, Verdict::Ignored { why: IgnoreReason::EarlierRound });
             return self.answer_voter(now, from, out);
         }
         let ballot = Ballot { candidate: theirs, round: vote.round, state: vote.state };

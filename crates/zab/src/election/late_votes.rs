@@ -20,7 +20,8 @@ impl Election {
     ) {
         let is_void = self.is_voided_by(from, vote)
             || self.note_backed(from, vote, electorate) && self.is_without_quorum(electorate);
-        let verdict = if is_void { Verdict::ElectionVoid } else { Verdict::Ignored(IgnoreReason::Decided) };
+        let verdict =
+            if is_void { Verdict::ElectionVoid } else { Verdict::Ignored { why: IgnoreReason::Decided } };
         self.record.received(now, from, vote, verdict);
         if vote.state == PeerState::Looking {
             self.send_to(now, from, out);

@@ -39,6 +39,11 @@ pub struct Entry {
 
 /// An event of an election, as one server saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "what", rename_all = "snake_case")
+)]
 pub enum ElectionEvent {
     /// The election began with a vote for oneself, if one may be elected.
     Began {
@@ -48,22 +53,26 @@ pub enum ElectionEvent {
         own: Option<Candidate>,
     },
     /// This server sent its vote to all voters.
+    #[cfg_attr(feature = "serde", serde(rename = "told"))]
     SentToAll {
-        /// The candidate that it backs.
-        candidate: Option<Candidate>,
         /// The number of the election.
         round: u64,
+        /// The candidate that it backs.
+        #[cfg_attr(feature = "serde", serde(rename = "vote"))]
+        candidate: Option<Candidate>,
     },
     /// This server sent its vote to one other server, as an answer or over a new connection.
+    #[cfg_attr(feature = "serde", serde(rename = "told_one"))]
     SentToOne {
         /// The receiver.
         to: ServerId,
         /// The state of this server.
         state: PeerState,
-        /// The candidate that this server backs.
-        candidate: Option<Candidate>,
         /// The number of the election.
         round: u64,
+        /// The candidate that this server backs.
+        #[cfg_attr(feature = "serde", serde(rename = "vote"))]
+        candidate: Option<Candidate>,
     },
     /// This server received a vote.
     Received {
@@ -71,10 +80,11 @@ pub enum ElectionEvent {
         from: ServerId,
         /// The sender's state.
         state: PeerState,
-        /// The candidate that the sender backs.
-        candidate: Option<Candidate>,
         /// The sender's round.
         round: u64,
+        /// The candidate that the sender backs.
+        #[cfg_attr(feature = "serde", serde(rename = "vote"))]
+        candidate: Option<Candidate>,
         /// The verdict of this server on the vote.
         verdict: Verdict,
     },
@@ -91,24 +101,44 @@ pub enum ElectionEvent {
     /// A quorum backs a candidate; a better vote may still come.
     Agreed {
         /// The candidate.
+        #[cfg_attr(feature = "serde", serde(rename = "vote"))]
         candidate: Candidate,
     },
     /// The election is over. The votes that decided it go along.
     Elected {
         /// The elected candidate.
+        #[cfg_attr(feature = "serde", serde(rename = "vote"))]
         candidate: Candidate,
-        /// The state of this server from now on.
-        state: PeerState,
-        /// The voters and the candidate that each of them backed.
-        votes: Vec<(ServerId, Candidate)>,
+        /// The votes that decided.
+        #[cfg_attr(feature = "serde", serde(rename = "ballots"))]
+        votes: Vec<CountedVote>,
     },
+}
+
+/// A vote that decided an election.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct CountedVote {
+    /// The voter.
+    pub voter: ServerId,
+    /// The candidate that it backed.
+    #[cfg_attr(feature = "serde", serde(rename = "vote"))]
+    pub candidate: Candidate,
 }
 
 /// The verdict of this server on a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(tag = "is", rename_all = "snake_case")
+)]
 pub enum Verdict {
-    /// Ignored, for this reason.
-    Ignored(IgnoreReason),
+    /// Ignored.
+    Ignored {
+        /// The reason.
+        why: IgnoreReason,
+    },
     /// Its candidate is better than the one that this server backed, so this server backs it now.
     Adopted {
         /// The rule that decided.
@@ -124,12 +154,14 @@ pub enum Verdict {
     /// Counted, for a candidate that is worse than the one this server backs.
     Worse,
     /// It came after the election, and shows that the elected server will not lead. This server looks for a leader
-    /// again.
+    /// again. In JSON it has its earlier name, which programs read.
+    #[cfg_attr(feature = "serde", serde(rename = "mistaken"))]
     ElectionVoid,
 }
 
 /// Why one candidate is better than another, or than none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Rule {
     /// This server backed no candidate before.
     FirstHeard,
@@ -143,6 +175,7 @@ pub enum Rule {
 
 /// Why a vote was ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum IgnoreReason {
     /// The sender does not vote.
     NoVoter,
@@ -215,7 +248,7 @@ mod tests {
         let mut record = ElectionRecord::begin(Mono(0), 1, None);
         let candidate = Candidate { epoch: Epoch(1), zxid: Zxid(1), id: ServerId(2) };
         let (state, votes) = (PeerState::Following, Vec::new());
-        record.add(Mono(1), ElectionEvent::Elected { candidate, state, votes });
+        record.add(Mono(1), ElectionEvent::Elected { candidate, votes });
         for at in 2..3000 {
             let (candidate, round) = (Some(candidate), 1);
             record.add(Mono(at), ElectionEvent::SentToOne { to: ServerId(4), state, candidate, round });

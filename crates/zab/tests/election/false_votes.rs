@@ -62,7 +62,10 @@ fn a_server_with_data_that_is_away_is_waited_for() {
 #[test]
 fn a_vote_that_claims_more_data_for_this_server_is_ignored() {
     let mut hand = Hand::looking();
-    assert_eq!(hand.hear(3, Looking, 1, (1, 6, 2)), Verdict::Ignored(IgnoreReason::SaysTooMuchOfThisServer));
+    assert_eq!(
+        hand.hear(3, Looking, 1, (1, 6, 2)),
+        Verdict::Ignored { why: IgnoreReason::SaysTooMuchOfThisServer }
+    );
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 2)), Verdict::Counted);
 }
 
@@ -119,7 +122,8 @@ fn votes_that_upset_each_election_are_left_out_for_a_while() {
 #[test]
 fn an_elected_server_that_cannot_be_reached_twice_is_left_out() {
     let mut hand = Hand::looking();
-    for (now, verdict) in [(0, None), (10, None), (20, Some(Verdict::Ignored(IgnoreReason::LeftOut)))] {
+    for (now, verdict) in [(0, None), (10, None), (20, Some(Verdict::Ignored { why: IgnoreReason::LeftOut }))]
+    {
         hand.election.look(Mono(now), Some(candidate(1, 5, 2)), &hand.electorate, &mut hand.out);
         let round = hand.election.round();
         let heard = hand.hear(3, Looking, round, (7, 9, 3));
@@ -129,7 +133,7 @@ fn an_elected_server_that_cannot_be_reached_twice_is_left_out() {
             assert_eq!(heard, verdict);
             assert_eq!(
                 hand.hear(1, Looking, round, (7, 9, 3)),
-                Verdict::Ignored(IgnoreReason::LeftOut),
+                Verdict::Ignored { why: IgnoreReason::LeftOut },
                 "by another"
             );
         }

@@ -10,7 +10,7 @@ use ostler_zab::{
     election::{IgnoreReason, Verdict},
 };
 
-const IGNORED: Verdict = Verdict::Ignored(IgnoreReason::LeftOut);
+const IGNORED: Verdict = Verdict::Ignored { why: IgnoreReason::LeftOut };
 
 /// Looks again, with the vote that it has had from the start.
 fn look(hand: &mut Hand) {

@@ -19,7 +19,7 @@ fn a_server_that_has_decided_goes_on_with_its_record() {
     hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);
     hand.hear(1, Looking, 1, (1, 5, 2));
     assert!(!hand.election.is_looking());
-    let decided = Verdict::Ignored(IgnoreReason::Decided);
+    let decided = Verdict::Ignored { why: IgnoreReason::Decided };
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 3)), decided);
     assert_eq!(hand.sent(), [(3, 2)]);
     let told_one = ElectionEvent::SentToOne {
@@ -44,7 +44,7 @@ fn a_vote_from_another_ensemble_is_on_the_record_alone() {
     };
     let before = hand.election.next_deadline();
     hand.election.refused_other_ensemble(Mono(1), ServerId(1), &vote);
-    let why = Verdict::Ignored(IgnoreReason::AnotherEnsemble);
+    let why = Verdict::Ignored { why: IgnoreReason::AnotherEnsemble };
     let ElectionEvent::Received { from, verdict, .. } = hand.election.record().entries.last().unwrap().event
     else {
         panic!("a vote")
@@ -67,10 +67,10 @@ fn e6_the_rules_of_a_ballot() {
         (1, (1, 4, 3), Verdict::Worse, vec![(1, 2)]),
         (1, (0, 9, 3), Verdict::Worse, vec![(1, 2)]),
         (1, (1, 5, 2), Verdict::Counted, vec![]),
-        (0, (9, 9, 3), Verdict::Ignored(IgnoreReason::EarlierRound), vec![(1, 2)]),
+        (0, (9, 9, 3), Verdict::Ignored { why: IgnoreReason::EarlierRound }, vec![(1, 2)]),
         (4, (1, 4, 1), Verdict::LaterRound, vec![(1, 2), (3, 2)]),
         (4, (1, 6, 1), Verdict::Adopted { rule: Rule::LaterZxid, later_round: true }, vec![(1, 1), (3, 1)]),
-        (1, (1, 9, 8), Verdict::Ignored(IgnoreReason::CandidateDoesNotVote), vec![]),
+        (1, (1, 9, 8), Verdict::Ignored { why: IgnoreReason::CandidateDoesNotVote }, vec![]),
     ] {
         let mut hand = Hand::looking();
         let found = hand.hear(1, Looking, round, for_whom);
@@ -416,7 +416,7 @@ fn an_observer_that_looks_answers_no_vote() {
     let mut hand = Hand { election, ..hand };
     assert!(matches!(hand.hear(3, Looking, 2, (1, 9, 3)), Verdict::Adopted { .. }));
     hand.out.clear();
-    assert_eq!(hand.hear(1, Looking, 1, (1, 9, 1)), Verdict::Ignored(IgnoreReason::EarlierRound));
+    assert_eq!(hand.hear(1, Looking, 1, (1, 9, 1)), Verdict::Ignored { why: IgnoreReason::EarlierRound });
     assert_eq!(hand.hear(1, Looking, 2, (1, 9, 1)), Verdict::Worse);
     assert!(hand.out.is_empty(), "{:?}", hand.out);
 }
@@ -450,7 +450,7 @@ fn a_server_with_nothing_has_no_voice_where_others_have_something() {
     assert!(!hand.election.has_no_vote());
     hand.election.link_changed(Mono(3), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.out.clear();
-    assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored(IgnoreReason::Untrusted));
+    assert_eq!(hand.hear(3, Looking, 2, (1, 5, 3)), Verdict::Ignored { why: IgnoreReason::Untrusted });
     assert!(hand.election.has_no_vote() && hand.election.is_looking());
     let nobody = |output: &ElectionOutput| matches!(output, ElectionOutput::Send { notification, .. } if notification.candidate.is_none());
     assert!(hand.out.len() == 2 && hand.out.iter().all(nobody));
@@ -495,7 +495,7 @@ fn a_server_without_a_voice_backs_the_best_once_all_others_look_too() {
 fn a_server_without_a_vote_backs_no_candidate_but_joins_a_leader() {
     let mut hand = Hand::looking();
     hand.election.look(Mono(2), None, &hand.electorate, &mut hand.out);
-    assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored(IgnoreReason::Untrusted));
+    assert_eq!(hand.hear(1, Looking, 2, (1, 5, 1)), Verdict::Ignored { why: IgnoreReason::Untrusted });
     hand.hear(1, Following, 2, (1, 5, 3));
     hand.hear(3, Leading, 2, (1, 5, 3));
     assert!(!hand.election.is_looking());

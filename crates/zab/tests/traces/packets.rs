@@ -68,7 +68,7 @@ pub(crate) fn verdict(record: &ElectionRecord, of: ServerId) -> String {
         Some(Verdict::LaterRound) => "later round, worse candidate".into(),
         Some(Verdict::Counted) => "counted".into(),
         Some(Verdict::Worse) => "worse candidate".into(),
-        Some(Verdict::Ignored(why)) => format!("ignored: {}", ignored(why)),
+        Some(Verdict::Ignored { why }) => format!("ignored: {}", ignored(why)),
     }
 }
 
