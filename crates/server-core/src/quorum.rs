@@ -1,7 +1,7 @@
 //! A member's part in an ensemble: it looks for a leader, leads, or follows.
 //!
-//! [`role`] has the roles with their state. Each role's acts are in a file of their own: [`election`] looks for a leader,
-//! [`leader`] leads, [`synchronization`] brings learners level, [`learner`] follows, as a follower or an observer.
+//! `role` has the roles with their state. Each role's acts are in a file of their own: `election` looks for a leader,
+//! `leader` leads, `synchronization` brings learners level, `learner` follows, as a follower or an observer.
 
 mod config;
 mod election;
