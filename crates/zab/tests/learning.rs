@@ -128,7 +128,7 @@ fn all_that_precedes_newleader_is_saved_before_it_is_acknowledged() {
 }
 
 #[test]
-fn e10_what_was_never_committed_is_taken_back() {
+fn e10_transactions_that_never_committed_are_cut_from_the_log() {
     let mut learning = Learning::new(OWN, false);
     let words = [From::LeaderInfo(Epoch(5)), From::Trunc(at(3, 7)), proposal(at(4, 1))];
     let out = hear(&mut learning, words);

@@ -256,7 +256,7 @@ fn the_dead_one_comes_back() {
 }
 
 #[test]
-fn what_failed_before_belongs_to_it() {
+fn failed_searches_belong_to_the_election_that_follows() {
     let elected = Some(Elected { ms: 1, leader: ServerId(1), role: PeerState::Following });
     let failed = Search { elected, ..lost(210, 1, 5) };
     let [mut two, three] = takeover();
@@ -467,7 +467,7 @@ fn all_that_can_happen_has_words() {
 
 /// Votes that one server alone is sent, before and after the end.
 #[test]
-fn what_single_servers_are_told() {
+fn votes_to_single_servers_are_shown_with_their_reason() {
     let (own, other) = (vote(1, 9, 3), vote(1, 9, 2));
     let one =
         |to, state, vote| ElectionEvent::SentToOne { to: ServerId(to), state, round: 2, candidate: vote };

@@ -105,7 +105,7 @@ fn a_leader_that_could_not_keep_a_change_refuses_it() {
 
 /// A server that never was in an ensemble may know others than those who are, and no transaction tells it of them.
 #[test]
-fn what_a_leader_has_in_force_replaces_what_a_new_server_knows_also_while_it_changes() {
+fn a_new_server_takes_the_configuration_in_force_at_its_leader_even_during_a_change() {
     let own = config(&[1, 2, 3, 4], Zxid::ZERO);
     let (first, newest) = (config(&[2, 3, 5], at(4, 0)), config(&[1, 2, 3], at(4, 1)));
     let mut member = Member::start(&own, None, Tree::fresh(ExtendedTypes::default()), 4);

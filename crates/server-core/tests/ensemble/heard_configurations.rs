@@ -164,7 +164,7 @@ fn looking_vote(id: i64) -> Candidate {
 }
 
 #[test]
-fn who_looks_for_a_leader_takes_what_is_newer_from_votes_and_begins_anew_if_that_changes_anything() {
+fn a_looking_server_takes_a_newer_configuration_from_votes_and_looks_again_if_servers_changed() {
     let own = config(&[1, 2, 3], at(1, 1));
     for (told, in_force, searches) in [
         (config(&[1, 2, 3], at(1, 0)), None, 1),
@@ -211,7 +211,7 @@ fn a_newer_configuration_counts_in_the_vote_of_a_voter_of_the_change_that_is_log
 }
 
 #[test]
-fn who_has_a_leader_or_may_not_be_changed_takes_nothing_from_votes() {
+fn a_server_with_a_leader_or_without_reconfig_takes_no_configuration_from_votes() {
     let own = config(&[1, 2, 3], at(1, 0));
     let newer = config(&[1, 2, 4], at(1, 4));
     let mut follower = Follower::start_with(|_| {});

@@ -243,7 +243,7 @@ fn a_local_session_at_the_leader_has_no_ephemerals() {
 
 /// A multi is the leader's to refuse, operation by operation; a single create is refused for its reason.
 #[test]
-fn what_a_local_session_is_told_of_an_ephemeral() {
+fn a_local_session_gets_an_error_for_an_ephemeral() {
     for (op, body, told) in [
         (Op::Create, create(EPHEMERAL), ErrorCode::EphemeralOnLocalSession),
         (Op::Multi, multi(Op::Create, &create(EPHEMERAL)), ErrorCode::SessionExpired),

@@ -82,7 +82,7 @@ fn requests_of_an_observers_client_go_on_to_the_leader() {
 
 /// The leader sees one learner, and would take what comes late from where the session was before.
 #[test]
-fn what_comes_late_from_another_observer_is_stopped() {
+fn a_late_write_by_way_of_another_observer_is_stopped() {
     let mut follower = with_two();
     asks(&mut follower, FOUR, Op::CreateSession);
     let moved = Packet::SessionMoved(SESSION);

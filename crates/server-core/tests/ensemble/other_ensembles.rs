@@ -93,7 +93,7 @@ fn they_count_where_they_are_let_in() {
 
 /// One of three servers stays: so an ensemble moves, server by server. And what is proposed may bring new names.
 #[test]
-fn what_moves_step_by_step_is_the_same_ensemble() {
+fn an_ensemble_that_moves_step_by_step_stays_the_same_ensemble() {
     let own = config(&[1, 2, 3], Zxid::ZERO);
     let moved = Membership::parse("server.1=h1:1:2\nserver.2=k2:1:2\nserver.3=k3:1:2").unwrap();
     let mut member = start(&own, true);

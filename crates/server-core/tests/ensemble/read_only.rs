@@ -138,7 +138,7 @@ fn a_read_only_server_without_local_sessions_believes_a_sessions_password() {
 
 /// Nobody here can end a session that all know, whatever is asked: nor say of what does not decode that it came of it.
 #[test]
-fn what_needs_a_leader_is_refused_also_where_it_does_not_decode() {
+fn a_request_that_needs_a_leader_is_refused_in_read_only_mode_even_if_it_does_not_decode() {
     let known = SessionId(0x0200_0000_0000_0007);
     for (op, refused) in [
         (Op::CloseSession, ErrorCode::NotReadOnly),

@@ -39,7 +39,7 @@ fn an_emptied_server_votes_again_once_initialize_says_that_it_is_new() {
 }
 
 #[test]
-fn what_a_server_has_copied_in_part_counts_once_initialize_says_so() {
+fn a_partly_copied_history_counts_once_the_operator_creates_initialize() {
     for initialize in [false, true] {
         let mut member = None;
         let said = said::during(|| member = Some(emptied(at(1, 3), true, initialize)));

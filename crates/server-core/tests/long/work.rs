@@ -200,7 +200,7 @@ fn a_request_of_each_operation_takes_little_in_a_large_tree() {
 
 /// One answer cannot be given in parts. It pays for its size, so that nothing else is done in the same hold.
 #[test]
-fn what_is_one_answer_pays_for_its_size() {
+fn an_answer_in_one_piece_costs_work_by_its_size() {
     let mut m = with_children(50_000, EphemeralOwner(77), CoreConfig::default());
     let a = m.join();
     for ask in [children("/p"), children("/p"), children2("/p", false)] {

@@ -162,7 +162,7 @@ fn where_proof_is_demanded_nothing_else_is_served() {
 }
 
 #[test]
-fn t4_who_may_not_read_a_znode_is_not_told_of_it() {
+fn t4_a_client_that_may_not_read_a_znode_gets_no_event_of_it() {
     let mut m = Member::new();
     let (bob, eve) = two(&mut m);
     m.ask(bob, create("/open")).unwrap();

@@ -73,7 +73,7 @@ fn path_of(ask: &WireRequest) -> String {
 }
 
 #[test]
-fn t3_what_was_acknowledged_survives_a_crash_at_every_step() {
+fn t3_acknowledged_writes_survive_a_crash_at_every_step() {
     let steps = script().len();
     for crash_after in 0..=steps {
         for unreported in [0, 1, 2, usize::MAX] {
@@ -132,7 +132,7 @@ fn t3_the_tree_after_a_crash_is_the_tree_of_the_log() {
 }
 
 #[test]
-fn t3_what_was_not_on_disk_never_happened() {
+fn t3_writes_that_were_not_on_disk_are_gone_after_a_crash() {
     let mut m = Member::new();
     let a = m.join();
     m.ask(a, create("/a").data(b"old")).unwrap();

@@ -29,7 +29,7 @@ fn t3_a_multi_succeeds_or_fails_as_a_whole() {
 }
 
 #[test]
-fn t3_what_follows_the_failure_is_not_tried() {
+fn t3_operations_after_the_one_that_fails_are_not_tried() {
     let mut m = Member::new();
     let a = m.join();
     let ops = [check("/", 0), check("/", 7), check("/", 9), create("/x").into()];

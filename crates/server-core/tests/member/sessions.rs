@@ -426,7 +426,7 @@ fn many_sessions_expire_at_once() {
 
 /// A process that runs again finds its timer and what has come meanwhile, in any order.
 #[test]
-fn what_came_while_the_server_did_not_run_is_read_before_sessions_are_given_up() {
+fn requests_that_came_during_a_pause_are_read_before_sessions_expire() {
     let mut m = Member::new();
     let (there, gone) = (m.join(), m.join());
     m.pass(100);
@@ -455,7 +455,7 @@ fn a_server_that_is_always_woken_late_gives_sessions_up_all_the_same() {
 
 /// Requests that the shell has not read yet are a sign of life, as those that it has read are.
 #[test]
-fn what_waits_to_be_read_keeps_a_session() {
+fn a_request_that_waits_to_be_read_keeps_its_session_alive() {
     let mut m = Member::new();
     let (slow, silent) = (m.join_for(4000), m.join_for(4000));
     for _ in 0..10 {

@@ -93,7 +93,7 @@ fn t4_a_read_that_finds_nothing_leaves_no_watch_but_exists_does() {
 }
 
 #[test]
-fn t4_what_is_no_change_of_the_znode_is_not_told() {
+fn t4_a_write_that_does_not_change_the_znode_fires_no_watch() {
     let mut m = Member::new();
     let (a, b) = two(&mut m);
     m.send(b, get_and_watch("/a"));

@@ -112,7 +112,7 @@ fn a_server_that_hears_of_another_leader_stays_in_its_round() {
 
 /// It has seen the better one after all.
 #[test]
-fn who_backs_the_elected_one_in_the_end_is_no_doubt() {
+fn a_voter_that_backs_the_elected_server_in_the_end_is_no_doubt() {
     let mut hand = of_five();
     for id in [1, 4] {
         hand.election.link_changed(Mono(1), ServerId(id), false, &hand.electorate, &mut hand.out);
@@ -132,7 +132,7 @@ fn who_backs_the_elected_one_in_the_end_is_no_doubt() {
 }
 
 #[test]
-fn what_an_observer_says_is_no_doubt() {
+fn a_vote_of_an_observer_is_no_doubt() {
     let mut hand = Hand::looking();
     hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);
     hand.hear(3, Looking, 1, (1, 5, 3));
@@ -171,7 +171,7 @@ fn a_vote_names_the_epoch_that_has_begun() {
 }
 
 #[test]
-fn who_leads_goes_on_to_say_so_whatever_its_part_is() {
+fn a_leader_answers_that_it_leads_even_without_a_vote() {
     for observer in [false, true] {
         let mut hand = Hand::looking();
         hand.election.link_changed(Mono(1), ServerId(3), false, &hand.electorate, &mut hand.out);

@@ -212,7 +212,7 @@ fn a_vote_for_a_worse_candidate_in_this_round_is_no_doubt() {
 
 /// Java's servers do not tell that they have come back to a leader.
 #[test]
-fn what_was_said_before_a_leader_had_its_promises_is_no_doubt() {
+fn votes_from_before_the_promises_of_a_quorum_are_no_doubt() {
     let elected = || {
         let mut hand = Hand::looking();
         hand.election.link_changed(Mono(1), ServerId(1), false, &hand.electorate, &mut hand.out);

@@ -72,7 +72,7 @@ fn a_step_towards_the_epoch_that_takes_too_long_ends_it() {
 }
 
 #[test]
-fn who_is_not_up_to_date_may_be_silent_for_as_long_as_a_step_takes_and_a_word_more() {
+fn a_learner_before_uptodate_may_be_silent_for_init_and_sync_limit() {
     let mut epoch = LeadingRig::established();
     epoch.greet(2, 4);
     let patience = TIMING.init + TIMING.sync;
