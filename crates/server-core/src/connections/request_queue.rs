@@ -101,7 +101,7 @@ impl Waiting {
 }
 
 impl Server {
-    /// Serves the requests at the head of a fifo up to the next outstanding write, until the work budget is spent.
+    /// Serves the requests at the head of a queue up to the next outstanding write, until the work budget is spent.
     pub(crate) fn drain(&mut self, cx: &mut Context<'_>, conn: ConnId) {
         loop {
             let applied = self.tree.last_processed();

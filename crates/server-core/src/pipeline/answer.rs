@@ -20,7 +20,7 @@ use ostler_proto::{
 use ostler_tree::Outcome;
 
 impl Server {
-    /// Answers the write at the head of a connection's fifo, then what waited behind it.
+    /// Answers the write at the head of a connection's queue, then the requests behind it.
     pub(super) fn answer(
         &mut self,
         cx: &mut Context<'_>,

@@ -190,9 +190,9 @@ impl Server {
                 let (kind, path) = (notification.kind, notification.path);
                 cx.effects.push(Effect::Notify { conns, zxid: Some(event.zxid), kind, path });
                 if planted::is(Bug::EventsSwapped) {
-                    let mut told =
+                    let mut sent =
                         cx.effects.iter_mut().rev().filter(|of| matches!(of, Effect::Notify { .. }));
-                    if let (Some(last), Some(before)) = (told.next(), told.next()) {
+                    if let (Some(last), Some(before)) = (sent.next(), sent.next()) {
                         core::mem::swap(last, before);
                     }
                 }

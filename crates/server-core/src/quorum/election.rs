@@ -144,10 +144,11 @@ impl Server {
         let had_voice = !ensemble.election.has_no_vote();
         ensemble.election.notified(cx.now.mono, from, vote, &ensemble.electorate, &mut out);
         // Their connections are closed, so that they look again at once. Java servers learn it in no other way.
-        let in_vain = |early: &PendingLearner| {
+        let waits_in_vain = |early: &PendingLearner| {
             early.server().is_some_and(|id| ensemble.election.has_elected_me_before(id))
         };
-        cx.effects.extend(ensemble.pending_learners.drop_early(in_vain).into_iter().map(Effect::HangUp));
+        cx.effects
+            .extend(ensemble.pending_learners.drop_early(waits_in_vain).into_iter().map(Effect::HangUp));
         if had_voice && ensemble.election.has_no_vote() {
             tracing::warn!(
                 server = from.0,

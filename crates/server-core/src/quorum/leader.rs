@@ -282,8 +282,8 @@ impl Server {
         let activate = is_reconfig(&proposal.record).then(leader);
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let Some(learners) = ensemble.role.learners_mut() else { return };
-        let told: Vec<(LinkId, bool)> = learners.leading.forwarding().collect();
-        for (link, observer) in told {
+        let receivers: Vec<(LinkId, bool)> = learners.leading.forwarding().collect();
+        for (link, observer) in receivers {
             let (zxid, record) = (proposal.zxid, &proposal.record);
             let message = match (activate, observer) {
                 (None, true) => PeerMessage::Inform(zxid, record.clone()),

@@ -74,8 +74,8 @@ impl PendingLearners {
     }
 
     /// Removes early learners that wait in vain, and returns their connections, which have to be closed.
-    pub(super) fn drop_early(&mut self, in_vain: impl Fn(&PendingLearner) -> bool) -> Vec<LinkId> {
-        self.early.extract_if(.., |early| in_vain(early)).map(|early| early.link).collect()
+    pub(super) fn drop_early(&mut self, waits_in_vain: impl Fn(&PendingLearner) -> bool) -> Vec<LinkId> {
+        self.early.extract_if(.., |early| waits_in_vain(early)).map(|early| early.link).collect()
     }
 
     /// Adds an early learner, unless one with its id and a better origin is there. Returns the connection that has to

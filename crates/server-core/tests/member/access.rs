@@ -161,6 +161,7 @@ fn where_proof_is_demanded_nothing_else_is_served() {
     assert_eq!(m.seen(eve), ["1: SessionClosedRequireSaslAuth", "closed: AuthFailed"]);
 }
 
+/// Also for watches that are set again after a reconnect (CVE-2026-59739).
 #[test]
 fn t4_a_client_that_may_not_read_a_znode_gets_no_event_of_it() {
     let mut m = Member::new();
