@@ -35,12 +35,12 @@ use tokio::{
 ///
 /// Each server is a process with its own zoo.cfg, data and log. Keys kill, start and pause servers, and the screen
 /// shows
-/// which server leads. If the output is not a terminal, a line is printed at each change of a server's state. All
-/// servers end with this command.
+/// which server leads. If the output is not a terminal, a line is printed at each change of a server's state. When
+/// this command ends, all servers end.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler ensemble 5 --folder /tmp/trial --port 3181")]
 pub(crate) struct EnsembleArgs {
-    /// Number of servers [default: as in the folder, or 3].
+    /// Number of servers, 1 to 9 [default: as in the folder, or 3].
     #[arg(value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(folders::SERVERS_MAX)))]
     servers: Option<u16>,
     /// Folder for the servers' folders (server-1 and so on); existing data is kept and used again.

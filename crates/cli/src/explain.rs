@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use page::Page;
 use std::process::ExitCode;
 
-/// Explain what servers did
+/// Explain how servers elected their leader
 #[derive(Args)]
 #[command(after_help = "Example: ostler explain election host1:2181,host2:2181,host3:2181")]
 pub(crate) struct Explain {

@@ -54,7 +54,7 @@ const DEFAULT_SERVERS: &str = "localhost:2181";
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler shell localhost:2181 get /app/config")]
 pub(crate) struct ShellArgs {
-    /// Servers to connect to, and the znode to use as the root (chroot), as for zkCli.sh; replaces the first argument
+    /// Servers to connect to, and the znode to use as the root (chroot), as for zkCli.sh; with it, all arguments are the command
     /// [default: localhost:2181].
     #[arg(long, value_name = "HOST:PORT,...[/ROOT]")]
     server: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) struct ShellArgs {
     /// How long to try to connect, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 15_000)]
     connect_timeout: u64,
-    /// Also connect to a server that has lost its quorum and serves only reads (read-only mode).
+    /// Also connect to a server that is cut off from its ensemble and serves only reads (read-only mode).
     #[arg(short = 'r', long)]
     read_only: bool,
     /// Identity to authenticate with, as with addauth, for example digest:user:password; other users of this machine

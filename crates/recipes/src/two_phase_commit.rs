@@ -9,7 +9,7 @@
 //! n² messages. With many sites, let the coordinator alone wait and [`announce`](Transaction::announce) the decision:
 //! the sites wait for [`announced`](Transaction::announced), which takes one more step.
 //!
-//! A site that dies before it votes leaves the transaction unordered_by_number. Then a process has to call
+//! A site that dies before it votes leaves the transaction undecided. Then a process has to call
 //! [`abort_undecided`](Transaction::abort_undecided).
 
 use crate::until_answered::{fired, until_answered};

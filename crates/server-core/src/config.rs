@@ -7,7 +7,7 @@ use ostler_proto::{id::ServerId, stat::ExtendedTypes};
 /// Settings of one member; times in milliseconds.
 #[derive(Debug, Clone)]
 pub struct CoreConfig {
-    /// This server's number; a standalone server is 1.
+    /// This server's id (`myid`); a standalone server is 1.
     pub server: ServerId,
     /// Sessions expire in steps of this time (`tickTime`).
     pub tick_time_ms: u64,
@@ -15,7 +15,7 @@ pub struct CoreConfig {
     pub session_timeout_min_ms: i32,
     /// The longest session timeout granted.
     pub session_timeout_max_ms: i32,
-    /// Whether TTL nodes exist, and how they are stored.
+    /// Whether TTL znodes exist (`extendedTypesEnabled`), and how they are stored.
     pub types: ExtendedTypes,
     /// Whether transactions carry the tree's digest.
     pub digest: bool,
@@ -40,15 +40,15 @@ pub struct CoreConfig {
     pub keeps_config: bool,
     /// Whether closeSession transactions have the list of the session's ephemerals.
     pub close_session_paths: bool,
-    /// The time between two searches for containers and TTL znodes to delete.
+    /// The time between two searches for containers and TTL znodes to delete (`znode.container.checkIntervalMs`).
     pub reaper_interval_ms: u64,
     /// The most containers and TTL znodes that are deleted in a minute.
     pub reaper_max_per_minute: u32,
     /// The time after which a container is deleted that never had a child; 0 keeps it.
     pub container_max_never_used_ms: i64,
-    /// Transactions between snapshots, within a factor of two.
+    /// Transactions between snapshots, within a factor of two (`snapCount`).
     pub snapshot_txns: u64,
-    /// Bytes of log between snapshots, within a factor of two; `None` is no limit.
+    /// Bytes of log between snapshots, within a factor of two (`snapSizeLimitInKb`); `None` is no limit.
     pub snapshot_log_bytes: Option<u64>,
     /// A random number that differs between servers, so that they do not write snapshots at the same time.
     pub seed: u64,

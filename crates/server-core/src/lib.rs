@@ -1,6 +1,6 @@
 //! One ensemble member as a deterministic value.
 //!
-//! The shell passes each event to [`Server::step`] as an [`Input`], and carries out the [`Effect`]s that come back.
+//! The shell (the code around the core, with sockets, files and a clock) passes each event to [`Server::step`] as an [`Input`], and carries out the [`Effect`]s that come back.
 //! There is no clock, socket, file, thread or random number inside: the crate is `no_std`, so the compiler enforces it.
 //! A real server, a simulated one and an embedded one differ only in their shells.
 #![no_std]

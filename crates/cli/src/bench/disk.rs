@@ -38,7 +38,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 #[derive(Args)]
 #[command(after_help = "Example: ostler bench disk --folder /var/lib/zookeeper --logs 3 --writers 100")]
 pub(crate) struct Options {
-    /// Folder to write the logs in, below a folder of their own that is deleted at the end.
+    /// Folder on the disk to measure; the logs are written into a new folder below it, which is deleted at the end.
     #[arg(long, default_value = ".", value_name = "DIR")]
     folder: PathBuf,
     /// Number of logs, each with its own thread; a log has at least 64 MiB.

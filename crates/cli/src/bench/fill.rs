@@ -38,7 +38,7 @@ pub(crate) struct Options {
     /// Number of clients, each with its own connection and session.
     #[arg(long, default_value_t = 4, value_name = "N")]
     sessions: usize,
-    /// Number of requests that each session has sent and that are not answered yet.
+    /// Number of requests that each session keeps unanswered at a time.
     #[arg(long, default_value_t = 200, value_name = "N")]
     outstanding: usize,
     /// Number of creates in one multi; 1 sends creates without a multi.

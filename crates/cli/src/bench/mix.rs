@@ -35,7 +35,7 @@ pub(crate) struct Options {
     /// Number of clients, each with its own connection and session.
     #[arg(long, default_value_t = 16, value_name = "N")]
     sessions: usize,
-    /// Number of requests that each session has sent and that are not answered yet.
+    /// Number of requests that each session keeps unanswered at a time.
     #[arg(long, default_value_t = 16, value_name = "N")]
     outstanding: usize,
     /// Operations and their weights; the operations are get, set, exists, create, delete, children, multi (a check and

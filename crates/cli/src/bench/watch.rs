@@ -39,7 +39,7 @@ pub(crate) struct Options {
     /// Kind of watch.
     #[arg(long, value_enum, default_value_t = Mode::OneShot)]
     mode: Mode,
-    /// Number of sets that are sent before all events of the first have arrived; always 1 with one-shot watches.
+    /// Number of sets under way at a time (sent, and not all of their events arrived); always 1 with one-shot watches.
     #[arg(long, default_value_t = 4, value_name = "N")]
     outstanding: usize,
     /// Bytes of data in the znode.

@@ -67,13 +67,13 @@ impl QueueBuilder {
     }
 
     /// Delivers items at least once instead of at most once: while an item is consumed there is an ephemeral znode for
-    /// it below `path`, and the item is deleted after that. All consumers of a queue must use the same path.
+    /// it below `path`, and the item is deleted after that. All consumers of a queue must use the same path. By default there is none: at most once.
     pub fn lock_path(mut self, path: &str) -> Self {
         self.lock_path = Some(path.to_owned());
         self
     }
 
-    /// Makes `put` wait while the queue has this number of items. Several producers at once can exceed it a little.
+    /// Makes `put` wait while the queue has this number of items; no limit by default. Several producers at once can exceed it a little.
     pub fn max_items(mut self, items: usize) -> Self {
         self.max_items = Some(items.max(1));
         self

@@ -1,5 +1,6 @@
 //! Commits: when a quorum has a proposal on disk it is applied; then its watchers get their events, the writer its
-//! reply, and the requests that waited behind it are served. Also syncs, and when the next snapshot is due.
+//! reply, and the requests that waited behind it are served. Then syncs that
+//! waited are released, and a snapshot may begin.
 
 use crate::{
     context::Context,
