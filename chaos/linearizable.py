@@ -6,8 +6,8 @@ Every operation must take effect at one moment between its begin and its end, an
 explain all answers. An operation with an unknown outcome may take effect at any later moment, or never.
 
 The search walks the beginnings and ends in the order of time. At a beginning it may let that operation take effect, if
-the register's state allows it; at the end of one that has not taken effect it must go back. What was done and the state
-it led to are remembered, so that nothing is tried twice. Answers carry versions and no two writes put the same value:
+the register's state allows it; at the end of one that has not taken effect it must go back. The operations done
+and the state they led to are remembered, so that nothing is tried twice. Answers carry versions and no two writes put the same value:
 this keeps the search short. It never decides anything.
 """
 

@@ -39,8 +39,8 @@ class Check(NamedTuple):
     arguments: list[str] | Callable[[], list[str]]
 
 
-# Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. What the long ones measure
-# shall not depend on each other.
+# Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. The figures of
+# the long ones must not depend on each other.
 QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "disk", "ensemble", "abuse", "chaos"))
 PORTS_OF_A_LANE = 1000
 

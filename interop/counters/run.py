@@ -82,7 +82,7 @@ def check():
 
 
 def not_reset(java, ours, before):
-    """Names that `srst` brings to their start in Java and leaves here. What goes on may count a little afterwards."""
+    """Names that `srst` brings to their start in Java and leaves here. Work under way may count a little afterwards."""
     for name in sorted(java.names() & ours.names()):
         first = java.first(name)
         if first not in java.moved(name) and 2 * ours.parts(name).get(first, 0) > before.parts(name).get(first, 0) > 0:
