@@ -7,8 +7,8 @@ explain all answers. An operation with an unknown outcome may take effect at any
 
 The search walks the beginnings and ends in the order of time. At a beginning it may let that operation take effect, if
 the register's state allows it; at the end of one that has not taken effect it must go back. The operations done
-and the state they led to are remembered, so that nothing is tried twice. Answers carry versions and no two writes put the same value:
-this keeps the search short. It never decides anything.
+and the state they led to are remembered, so that nothing is tried twice. Answers carry versions and no two writes
+put the same value: this keeps the search short. It never decides anything.
 """
 
 from chaos.history import PLAIN_READ, SWAP, WRITE

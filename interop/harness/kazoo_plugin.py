@@ -1,7 +1,7 @@
 """pytest plugin: kazoo's harness wants to run `java ... zoo.cfg`; run the server under test with that zoo.cfg instead.
 
-The settings that the harness hands to a JVM by -D (super user's digest, read-only mode, JAAS file) go along in three ways, for
-each server to take the one it knows: JAVA_TOOL_OPTIONS (a JVM reads it by itself), SERVER_JVMFLAGS (as zkServer.sh
+The settings that the harness hands to a JVM by -D (super user's digest, read-only mode, JAAS file) go along in three
+ways. Each server takes the one it knows: JAVA_TOOL_OPTIONS (a JVM reads it by itself), SERVER_JVMFLAGS (as zkServer.sh
 takes it), and as keys of zoo.cfg.
 """
 
