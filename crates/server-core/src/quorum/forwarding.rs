@@ -95,7 +95,7 @@ impl Server {
         self.role.ensemble_mut()?.role.learner_mut()
     }
 
-    fn leader_connection(&self) -> Option<LinkId> {
+    pub(super) fn leader_connection(&self) -> Option<LinkId> {
         self.role.ensemble()?.following()
     }
 

@@ -279,7 +279,7 @@ impl Server {
             self.handle_reconfig_proposal(cx, &record);
         }
         let op = PersistOp::Append { zxid, record: record.clone() };
-        let serves = self.role.ensemble().is_some_and(|ensemble| ensemble.following().is_some());
+        let serves = self.follows();
         let observes = self.role.ensemble().is_some_and(|ensemble| ensemble.is_observer());
         if serves && !observes {
             self.stats.writes.proposals_received += 1;

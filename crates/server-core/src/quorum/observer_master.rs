@@ -103,7 +103,7 @@ impl Server {
     }
 
     fn handle_observer_request(&mut self, cx: &mut Context<'_>, link: LinkId, packet: Packet<'_>) {
-        let Some(leader_link) = self.role.ensemble().and_then(|ensemble| ensemble.following()) else {
+        let Some(leader_link) = self.leader_connection() else {
             return;
         };
         let to_leader = match packet {
