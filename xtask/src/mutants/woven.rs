@@ -53,13 +53,14 @@ impl<'a> Copy<'a> {
         let tree = results.join("woven");
         let copy =
             Copy { checkout, tree, target: results.join("woven-target"), mutants, woven: BTreeMap::new() };
-        for file in tracked(checkout)? {
-            let source = checkout.join(&file);
-            if source.is_file() {
-                let text = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
-                copy.write(&file, &text)?;
-            }
+        let files: BTreeSet<String> =
+            tracked(checkout)?.into_iter().filter(|file| checkout.join(file).is_file()).collect();
+        for file in &files {
+            let source = checkout.join(file);
+            let text = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
+            copy.write(file, &text)?;
         }
+        remove_others(&copy.tree, Path::new(""), &files)?;
         Ok(copy)
     }
 
@@ -308,6 +309,25 @@ fn tracked(checkout: &Path) -> Result<Vec<String>> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
+/// Removes the files below `folder` of the tree that are not in `files`: an earlier checkout had them.
+fn remove_others(tree: &Path, folder: &Path, files: &BTreeSet<String>) -> Result<()> {
+    let path = tree.join(folder);
+    let entries = fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    for entry in entries {
+        let entry = entry.with_context(|| format!("cannot read {}", path.display()))?;
+        let name = folder.join(entry.file_name());
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_others(tree, &name, files)?;
+            // Fails if something is left in it, as it should.
+            let _ = fs::remove_dir(&path);
+        } else if !name.to_str().is_some_and(|name| files.contains(name)) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
 /// The first file of the library to which a file belongs.
 fn root_of(file: &str) -> Option<String> {
     let (package, _) = file.split_once("/src/")?;
@@ -348,5 +368,26 @@ impl CompileError {
             text: message["rendered"].as_str().unwrap_or_default().to_owned(),
             places,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_folders_that_are_not_tracked_are_removed() {
+        let tree = tempfile::tempdir().unwrap();
+        for file in ["Cargo.toml", "crates/new/src/lib.rs", "crates/old/src/lib.rs", "crates/new/old.rs"] {
+            let path = tree.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let tracked = ["Cargo.toml", "crates/new/src/lib.rs"].map(str::to_owned).into();
+        remove_others(tree.path(), Path::new(""), &tracked).unwrap();
+        assert!(tree.path().join("crates/new/src/lib.rs").is_file());
+        assert!(tree.path().join("Cargo.toml").is_file());
+        assert!(!tree.path().join("crates/old").exists());
+        assert!(!tree.path().join("crates/new/old.rs").exists());
     }
 }
