@@ -211,6 +211,9 @@ fn an_observer_tries_the_followers_in_turn_and_never_the_leader() {
     // Rotated by its own number.
     let masters = [3, 2, 3].map(|id| DialTarget::Follower(ServerId(id)));
     assert_eq!(dialled(&member), masters);
+    elects(&mut member, &ensemble, 4);
+    let master = |member: &Member| member.server.quorum().and_then(|report| report.master);
+    assert_eq!(master(&member), Some(ServerId(2)), "the one that it tries to connect to");
     let mut member = Member::start(&ensemble, None, fresh(), 1);
     elects(&mut member, &ensemble, 4);
     assert_eq!(dialled(&member), [DialTarget::Leader(ServerId(4))], "the followers take none in");

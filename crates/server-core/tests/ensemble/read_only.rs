@@ -64,6 +64,18 @@ fn request(member: &mut Member, op: Op, body: &[u8]) {
     member.step(Input::Request { conn: CONN, request });
 }
 
+/// Nothing else wakes the server at that time.
+#[test]
+fn the_beginning_of_read_only_mode_is_a_deadline() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let tree = Tree::fresh(ExtendedTypes::default());
+    let mut member =
+        Member::start_with(&ensemble, None, tree, 1, |config| config.read_only_after_ms = Some(777));
+    // The step of the start has taken one millisecond.
+    member.passes(777);
+    assert_eq!(member.server.mode(), Some(MemberMode::ReadOnly));
+}
+
 #[test]
 fn a_read_only_client_is_served_after_a_while_without_a_leader() {
     let mut member = alone(LocalSessions::Fixed);

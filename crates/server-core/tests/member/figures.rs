@@ -40,6 +40,7 @@ fn handshakes_are_counted_by_what_comes_of_them() {
     let of = m.server.summary().stats;
     assert_eq!((of.proposals, of.commits), (1, 1));
     assert_eq!((of.writes.led_commits, of.writes.quorum_ms.summary.count), (0, 0), "there is no quorum");
+    assert_eq!(of.writes.own_ack_ms.summary.count, 0, "there is no leader to acknowledge to");
     assert_eq!(of.writes.propagation_ms.summary.count, 1);
 }
 

@@ -66,7 +66,33 @@ fn a_vote_that_claims_more_data_for_this_server_is_ignored() {
         hand.hear(3, Looking, 1, (1, 6, 2)),
         Verdict::Ignored { why: IgnoreReason::SaysTooMuchOfThisServer }
     );
+    assert_eq!(hand.sent(), [(3, 2)], "it is told what this server has");
     assert_eq!(hand.hear(3, Looking, 1, (1, 5, 2)), Verdict::Counted);
+}
+
+#[test]
+fn a_vote_that_claims_data_for_a_server_without_a_vote_is_not_answered() {
+    let mut hand = Hand::looking();
+    hand.election.set_without_history(true);
+    hand.election.look(Mono(0), Some(candidate(0, 0, 2)), &hand.electorate, &mut hand.out);
+    hand.hear(3, Looking, 4, (1, 5, 3));
+    assert!(hand.election.has_no_vote());
+    assert_eq!(
+        hand.hear(1, Looking, 4, (1, 5, 2)),
+        Verdict::Ignored { why: IgnoreReason::SaysTooMuchOfThisServer }
+    );
+    assert_eq!(hand.out, []);
+}
+
+#[test]
+fn a_vote_that_is_left_out_is_not_answered() {
+    let mut hand = Hand::looking();
+    // Server 3 upsets each election.
+    let verdicts: Vec<Verdict> =
+        (2..200).map(|round| hand.hear(3, Looking, u64::from(round), (9, round, 3))).collect();
+    let is_left_out = |verdict: &Verdict| *verdict == Verdict::Ignored { why: IgnoreReason::LeftOut };
+    assert!(verdicts.last().is_some_and(is_left_out), "{verdicts:?}");
+    assert_eq!(hand.out, []);
 }
 
 #[test]

@@ -246,6 +246,16 @@ fn e11_a_silent_follower_is_dropped_and_a_lost_quorum_ends_the_epoch() {
     assert_eq!(epoch.tick(1), [LeadingOutput::StepDown(StepDown::QuorumLost)]);
 }
 
+/// It says nothing of the new epoch's proposals.
+#[test]
+fn an_acknowledgement_of_an_earlier_epoch_before_the_history_does_not_count() {
+    let mut epoch = LeadingRig::established();
+    epoch.greet(2, 4);
+    epoch.hear(2, ack_epoch(3, 5));
+    assert_eq!(epoch.hear(2, FromLearner::Ack(Zxid::new(Epoch(3), 7))), []);
+    assert_eq!(epoch.hear(2, FromLearner::Ack(begin(5))), [LeadingOutput::UpToDate(LinkId(2))]);
+}
+
 #[test]
 fn an_acknowledgement_before_the_history_counts_once_the_history_is_acknowledged() {
     let mut epoch = LeadingRig::established();
