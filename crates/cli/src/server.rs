@@ -181,7 +181,9 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",
         ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
-        ServerError::Thread(_) | ServerError::ListenForPeers { .. } => return error.to_string(),
+        ServerError::Thread(_) | ServerError::ListenForPeers { .. } | ServerError::Tls { .. } => {
+            return error.to_string();
+        }
     };
     let place = args.zoo_cfg.as_deref().and_then(|path| config::location_of(path, key));
     place.map_or_else(|| error.to_string(), |place| format!("{place}: {key}: {error}"))

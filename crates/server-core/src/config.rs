@@ -25,6 +25,10 @@ pub struct CoreConfig {
     pub digest_algorithm: DigestAlgorithm,
     /// Whether the digest scheme exists.
     pub digest_auth: bool,
+    /// Whether the scheme `x509` exists: clients may have certificates.
+    pub x509_auth: bool,
+    /// The subject of the client certificate whose owner may do everything (`X509AuthenticationProvider.superUser`).
+    pub x509_super_user: Option<String>,
     /// How session passwords are made and judged.
     pub passwords: Passwords,
     /// Whether no ACL is checked (`skipACL`).
@@ -66,6 +70,8 @@ impl Default for CoreConfig {
             super_digest: None,
             digest_algorithm: DigestAlgorithm::default(),
             digest_auth: true,
+            x509_auth: false,
+            x509_super_user: None,
             passwords: Passwords::default(),
             skip_acl: false,
             enforced_auth_schemes: Vec::new(),

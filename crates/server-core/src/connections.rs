@@ -228,6 +228,18 @@ impl Server {
         self.connections.accept(conn, Conn::new(peer, cx.now.wall_ms));
     }
 
+    /// A client has proven identities.
+    pub(crate) fn identified(&mut self, conn: ConnId, ids: Vec<Id>) {
+        let super_user = self.config.x509_super_user.as_deref();
+        let Some(state) = self.connections.get_mut(conn) else { return };
+        for id in ids {
+            if id.scheme == "x509" && super_user == Some(&*id.id) {
+                state.ids.add(Id::new("super", id.id.clone()));
+            }
+            state.ids.add(id);
+        }
+    }
+
     pub(crate) fn disconnected(&mut self, conn: ConnId) {
         self.forget_watches(conn);
         self.abandon_writes(conn);

@@ -89,6 +89,7 @@ impl Server {
         self.work.begin();
         match input {
             Input::Accepted { conn, peer } => self.accepted(cx, conn, peer),
+            Input::Identified { conn, ids } => self.identified(conn, ids),
             Input::Connect { conn, request, chance } => self.connect(cx, conn, &request, chance),
             Input::Request { conn, request } => {
                 if let Some(state) = self.connections.get_mut(conn) {

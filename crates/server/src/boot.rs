@@ -1,5 +1,6 @@
 //! From a configuration to a running server, and to its orderly end.
 
+mod client_ports;
 mod options;
 mod peer_ports;
 mod threads;
@@ -8,29 +9,29 @@ use crate::{
     admin::{four_letter_door::FourLetterDoor, metrics::Loading},
     client_conn::ClientService,
     clock::Clock,
-    config::{ClientPortSettings, DataFolderSettings, ServerConfig},
+    config::{DataFolderSettings, ServerConfig},
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Driver, DriverParts},
     error::ServerError,
     handle::ServerHandle,
-    listener::{self, ClientPort},
     overrides::Overrides,
     room::Room,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
     timer_task,
+    tls_handshake::PortSecurity,
 };
+use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
 use ostler_server_core::{Now, Server};
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 use threads::Threads;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
+use tokio::{sync::oneshot, task::JoinSet};
 
 /// A server that has its port and its data, and accepts clients.
 #[derive(Debug)]
@@ -48,7 +49,8 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the server has its port.
+    /// Takes the ports, then the folder, then loads the data. Nothing in the data folder is touched before the server has
+    /// its ports.
     pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
         RunningServer::start_with(config, Overrides::of(config)).await
     }
@@ -59,7 +61,8 @@ impl RunningServer {
         overrides: Overrides,
     ) -> Result<RunningServer, ServerError> {
         let Overrides { files, peers } = overrides;
-        let socket = bind(&config.clients)?;
+        let client_ports = ClientPorts::bind(&config.clients)?;
+        let address = client_ports.address()?;
         let store = DataStore::take(&config.folders, files)?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
@@ -86,17 +89,16 @@ impl RunningServer {
         let work = SnapshotWork { settings: snapshot_settings, frozen, purge_every };
         threads.run_snapshots(work, store.lock.clone())?;
 
-        let port = client_port(&config.clients, socket)?;
-        let address = port.listener.local_addr().map_err(listen_error(&config.clients))?;
         let door = FourLetterDoor::new(config, &store.folders, disk.clone(), snapshots, loading);
         let service = ClientService {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
+            security: PortSecurity::Plain,
             door: Arc::new(door),
         };
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
-        tasks.spawn(listener::run(port, own, service, options::conn_counts(&config.clients)));
+        client_ports.serve(&config.clients, own, &service, &mut tasks)?;
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk, driver.clone()));
         if let (Some(doors), Some(ensemble)) = (&ports, &config.ensemble) {
@@ -223,29 +225,4 @@ fn new_core(
     };
     let member = options::ensemble_config(config, ensemble, data);
     Ok(Server::member(core_config, member, restored.tree, replayed, now))
-}
-
-fn listen_error(clients: &ClientPortSettings) -> impl Fn(io::Error) -> ServerError {
-    let address = clients.client_address;
-    move |source| ServerError::Listen { address, source }
-}
-
-fn bind(clients: &ClientPortSettings) -> Result<std::net::TcpListener, ServerError> {
-    let (address, backlog) = (clients.client_address, options::backlog(clients));
-    let bound = listener::bind(address, backlog).or_else(|error| {
-        // A machine without IPv6 has no "all addresses" of IPv6.
-        if address.is_ipv6() && address.ip().is_unspecified() && error.kind() != io::ErrorKind::AddrInUse {
-            return listener::bind((Ipv4Addr::UNSPECIFIED, address.port()).into(), backlog);
-        }
-        Err(error)
-    });
-    bound.map_err(listen_error(clients))
-}
-
-fn client_port(
-    clients: &ClientPortSettings,
-    socket: std::net::TcpListener,
-) -> Result<ClientPort, ServerError> {
-    let listener = TcpListener::from_std(socket).map_err(listen_error(clients))?;
-    Ok(ClientPort { listener, address: clients.client_address, backlog: options::backlog(clients) })
 }

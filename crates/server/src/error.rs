@@ -1,6 +1,7 @@
 //! Why a server does not start, or stops.
 
 use ostler_storage::StorageError;
+use ostler_tls::files::TlsFileError;
 use std::{io, net::SocketAddr, path::PathBuf};
 
 /// Each text says what happened, where, and what to do.
@@ -13,6 +14,14 @@ pub enum ServerError {
         address: SocketAddr,
         /// The error of the system.
         source: io::Error,
+    },
+    /// The files of TLS cannot be used.
+    #[error("TLS ({keys}): {source}")]
+    Tls {
+        /// The keys of zoo.cfg that name the files.
+        keys: &'static str,
+        /// The problem, with its file.
+        source: TlsFileError,
     },
     /// A port for other servers cannot be bound.
     #[error(

@@ -7,6 +7,7 @@ pub mod admin;
 mod boot;
 mod client_conn;
 mod client_effects;
+mod client_stream;
 mod clock;
 pub mod config;
 mod descriptors;
@@ -26,6 +27,8 @@ mod room;
 mod sending;
 mod snapshot_thread;
 mod timer_task;
+mod tls_files;
+mod tls_handshake;
 mod traffic;
 
 pub use boot::RunningServer;

@@ -4,6 +4,7 @@ use crate::{
     client_conn::{self, Accepted, ClientService},
     descriptors::Caller,
     log_throttle::LogThrottle,
+    tls_handshake::PortSecurity,
 };
 use ostler_proto::membership::{ClientAddress, Member};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -159,8 +160,13 @@ async fn changed(own: &mut Own) {
 }
 
 /// Accepts clients until it is dropped. Their connections end with it.
-pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientService, counts: ConnCounts) {
-    let mut admission = Admission::new(counts);
+pub(crate) async fn run(
+    mut port: ClientPort,
+    mut own: Own,
+    service: ClientService,
+    mut admission: Admission,
+) {
+    let counts = admission.counts;
     let mut said_failed = LogThrottle::default();
     let mut conns = JoinSet::new();
     let mut address = named(&own);
@@ -185,7 +191,13 @@ pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientServi
                     continue;
                 };
                 prepare(&stream, counts.keep_alive);
-                conns.spawn(client_conn::serve(Accepted { stream, peer, place }, service.clone()));
+                let accepted = Accepted { stream, peer, place };
+                match service.security {
+                    PortSecurity::Plain => conns.spawn(client_conn::serve(accepted, service.clone())),
+                    PortSecurity::Tls(_) | PortSecurity::Either(_) => {
+                        conns.spawn(client_conn::serve_secure(accepted, service.clone()))
+                    }
+                };
             }
             Err(error) => {
                 // Probably the process is out of descriptors. Those in use go on, and some will be given back.
@@ -201,8 +213,9 @@ pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientServi
     }
 }
 
-/// Decides whether a connection is served.
-struct Admission {
+/// Decides whether a connection is served. Clones share the places: both ports for clients count together.
+#[derive(Clone)]
+pub(crate) struct Admission {
     census: Arc<Mutex<Census>>,
     counts: ConnCounts,
     /// Connections that were refused by the limits of `counts`.
@@ -211,7 +224,7 @@ struct Admission {
 }
 
 impl Admission {
-    fn new(counts: ConnCounts) -> Admission {
+    pub(crate) fn new(counts: ConnCounts) -> Admission {
         Admission { census: Arc::default(), counts, refused: 0, said_full: LogThrottle::default() }
     }
 

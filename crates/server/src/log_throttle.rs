@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const LOG_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// The time of the last log line about an event.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LogThrottle(Option<Instant>);
 
 impl LogThrottle {

@@ -78,9 +78,8 @@ pub(crate) fn fix_up(
             // The id does not matter here; kazoo sends null for an empty one.
             "auth" => {
                 let before = fixed.len();
-                // Only identities that are proven count; an address is not.
                 let most = if planted::is(Bug::AuthIsTheFirst) { 1 } else { usize::MAX };
-                let proven = || ids.iter().filter(|id| id.scheme == "digest").take(most);
+                let proven = || ids.iter().filter(|id| auth::is_proven(id)).take(most);
                 let size = proven().map(Id::size).sum::<usize>();
                 in_list += size;
                 expanded.add(in_list, size)?;
@@ -89,7 +88,7 @@ pub(crate) fn fix_up(
                     return Err(ErrorCode::InvalidAcl);
                 }
             }
-            "world" | "digest" | "ip" => {
+            "world" | "digest" | "ip" | "x509" => {
                 // Upstream fails on a null id of a scheme that it knows.
                 let id = entry.id.as_deref().ok_or(ErrorCode::MarshallingError)?;
                 let valid = (scheme == "world" && id == "anyone") || auth::is_valid_id(config, scheme, id);

@@ -98,6 +98,11 @@ pub fn authenticate(
     }
 }
 
+/// Whether an identity is proven, so that `auth` in an ACL stands for it; an address is not.
+pub fn is_proven(id: &Id) -> bool {
+    matches!(&*id.scheme, "digest" | "x509")
+}
+
 /// The user name that `whoAmI` shows for an identity.
 pub fn user_name(id: &Id) -> String {
     match &*id.scheme {
@@ -115,6 +120,7 @@ pub fn is_valid_id(config: &CoreConfig, scheme: &str, id: &str) -> bool {
             id.trim_end_matches(':').split(':').count() == 2 && id.contains(':')
         }
         "ip" => Network::parse(id).is_some(),
+        "x509" => config.x509_auth,
         _ => false,
     }
 }

@@ -32,6 +32,8 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool) -> CoreConf
         super_digest: config.auth.super_digest.clone(),
         digest_algorithm: config.auth.digest_auth_alg,
         digest_auth: config.auth.digest_auth_enabled,
+        x509_auth: config.clients.secure.is_some(),
+        x509_super_user: config.auth.x509_super_user.clone(),
         passwords: config.sessions.session_passwords.passwords(),
         skip_acl: config.auth.skip_acl,
         enforced_auth_schemes: schemes,

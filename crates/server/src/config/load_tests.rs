@@ -71,7 +71,8 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
     let expected = ServerConfig {
         tick_time_ms: 3000,
         clients: ClientPortSettings {
-            client_address: "[::]:2181".parse().unwrap(),
+            client_address: Some("[::]:2181".parse().unwrap()),
+            secure: None,
             client_port_listen_backlog: None,
             max_cnxns: None,
             max_client_cnxns: Some(60),
@@ -128,6 +129,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
             digest_auth_enabled: true,
             digest_auth_alg: DigestAlgorithm::Sha1,
             super_digest: None,
+            x509_super_user: None,
             enforce_auth_enabled: false,
             enforce_auth_schemes: vec![],
             session_require_client_sasl_auth: false,
@@ -145,7 +147,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
 fn a_server_without_a_file_listens_on_loopback_only() {
     let embedded = ServerConfig::embedded(EMBEDDED_DATA_DIR);
     let mut expected = config("dataDir=ostler-data\nclientPort=2181\ntickTime=2000\n");
-    expected.clients.client_address = "127.0.0.1:2181".parse().unwrap();
+    expected.clients.client_address = Some("127.0.0.1:2181".parse().unwrap());
     assert_eq!(embedded, expected);
     assert_eq!(
         (embedded.sessions.min_session_timeout_ms, embedded.sessions.max_session_timeout_ms),
@@ -174,7 +176,8 @@ fn every_obeyed_setting_reaches_the_config() {
     let expected = ServerConfig {
         tick_time_ms: 100,
         clients: ClientPortSettings {
-            client_address: "127.0.0.1:0".parse().unwrap(),
+            client_address: Some("127.0.0.1:0".parse().unwrap()),
+            secure: None,
             client_port_listen_backlog: Some(50),
             max_cnxns: Some(500),
             max_client_cnxns: None,
@@ -231,6 +234,7 @@ fn every_obeyed_setting_reaches_the_config() {
             digest_auth_enabled: true,
             digest_auth_alg: DigestAlgorithm::Sha1,
             super_digest: Some("super:x=".into()),
+            x509_super_user: None,
             enforce_auth_enabled: true,
             enforce_auth_schemes: vec!["digest".into(), "ip".into()],
             session_require_client_sasl_auth: false,
@@ -270,7 +274,7 @@ fn the_file_of_kazoos_test_harness_is_a_single_node() {
 #[test]
 fn one_server_line_is_a_single_node() {
     let line = "server.1=localhost:2888:3888:participant";
-    assert_eq!(config_of_lines(line).clients.client_address, "[::]:2181".parse().unwrap());
+    assert_eq!(config_of_lines(line).clients.client_address, Some("[::]:2181".parse().unwrap()));
     check_notes(
         &format!("dataDir=/d\nclientPort=2181\n{line}"),
         &[
@@ -281,7 +285,7 @@ fn one_server_line_is_a_single_node() {
 
 #[test]
 fn the_client_port_of_the_only_server_is_obeyed() {
-    let address = |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.to_string();
+    let address = |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.unwrap().to_string();
     assert_eq!(address("server.1=h:1:2;2181"), "0.0.0.0:2181");
     assert_eq!(address("server.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
     assert_eq!(address("clientPort=2181\nserver.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
@@ -330,7 +334,7 @@ fn missing_settings_are_named_with_an_example() {
 #[test]
 fn addresses_may_be_names_or_literals() {
     let ip = |address: &str| {
-        config_of_lines(&format!("clientPortAddress={address}")).clients.client_address.ip().to_string()
+        config_of_lines(&format!("clientPortAddress={address}")).clients.client_address.unwrap().ip().to_string()
     };
     assert_eq!(ip("0.0.0.0"), "0.0.0.0");
     assert_eq!(ip("::1"), "::1");

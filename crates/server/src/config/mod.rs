@@ -12,6 +12,7 @@ mod properties;
 mod server_config;
 mod session_passwords;
 mod settings;
+mod tls;
 mod values;
 
 #[cfg(test)]
@@ -25,7 +26,7 @@ pub use ensemble::EnsembleSettings;
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
 pub use groups::{
     AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SessionSettings,
-    SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
+    SecurePort, SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
 };
 pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};

@@ -120,6 +120,12 @@ impl Settings {
         self.families.iter().filter(move |(key, _)| key.name == name).map(|(_, entry)| entry)
     }
 
+    /// The lines of zoo.cfg that set keys with this beginning.
+    pub(super) fn lines_under(&self, prefix: &str) -> impl Iterator<Item = &Entry> {
+        let set = self.checked.iter().filter(move |(name, _)| name.starts_with(prefix));
+        set.map(|(_, setting)| &setting.entry).filter(|entry| entry.location.line().is_some())
+    }
+
     pub(super) fn int(&self, name: &str) -> i64 {
         match self.value_or_default(name) {
             Some(Value::Int(number)) => number,

@@ -42,7 +42,7 @@ struct Running {
 /// A configuration for tests: a free port, small files, no limit per address.
 pub(crate) fn config(dir: &Path) -> ServerConfig {
     let mut config = ServerConfig::embedded(dir);
-    config.clients.client_address = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.clients.client_address = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     config.log.pre_alloc_size_kb = 256;
     config.clients.max_client_cnxns = None;
     config

@@ -6,6 +6,7 @@ mod network;
 mod operations;
 mod security;
 mod storage;
+mod tls;
 
 use super::values::Kind;
 
@@ -55,11 +56,12 @@ pub struct Section {
 }
 
 /// The whole table.
-pub const SECTIONS: [Section; 6] = [
+pub const SECTIONS: [Section; 7] = [
     network::SECTION,
     storage::SECTION,
     limits::SECTION,
     security::SECTION,
+    tls::SECTION,
     operations::SECTION,
     ensemble::SECTION,
 ];

@@ -3,12 +3,10 @@ use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Text, YesNo};
 use super::Fate::{Absent, Obeyed, Refused, Replaced};
 use super::{Key, Section, file, property};
 
-const NO_TLS: &str = "TLS is not part of this build yet, so the connections it should protect would be plain text; \
-                      remove the line";
 const NO_QUORUM_AUTH: &str = "Authentication between servers is not part of this build yet; remove the line";
 const NO_KERBEROS: &str = "Kerberos is not part of this build";
 
-pub(super) const SECTION: Section = Section { title: "Access and encryption", keys: KEYS };
+pub(super) const SECTION: Section = Section { title: "Access", keys: KEYS };
 
 const KEYS: &[Key] = &[
     property(
@@ -88,7 +86,7 @@ const KEYS: &[Key] = &[
         "X509AuthenticationProvider.superUser",
         Text,
         "",
-        Absent("There are no client certificates without TLS"),
+        Obeyed("The subject of the client certificate whose owner may do everything, such as CN=admin,O=example"),
     ),
     property(
         "superUser",
@@ -126,26 +124,6 @@ const KEYS: &[Key] = &[
     property("security.auth_to_local", Text, "", Absent(NO_KERBEROS)),
     property("server.principal", Text, "", Absent(NO_KERBEROS)),
     property("server.realm", Text, "", Absent(NO_KERBEROS)),
-    // As -D these reach client programs too and do nothing in a server without a secure port, so only lines
-    // of the file count.
-    file("ssl.*", Text, "", Refused(NO_TLS)),
-    file("ssl.quorum.*", Text, "", Refused(NO_TLS)),
-    file("sslQuorum", Boolean, "false", Refused(NO_TLS)),
-    file(
-        "sslQuorumReloadCertFiles",
-        Boolean,
-        "false",
-        Replaced("There are no certificate files without TLS"),
-    ),
-    file("portUnification", Boolean, "false", Refused(NO_TLS)),
-    property("client.portUnification", LooseBoolean, "false", Refused(NO_TLS)),
-    property(
-        "client.certReload",
-        LooseBoolean,
-        "false",
-        Replaced("There are no certificate files without TLS"),
-    ),
-    property("fips-mode", LooseBoolean, "true", Replaced("Belongs to TLS, which this build does not have")),
     file("quorum.auth.enableSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
     file("quorum.auth.learnerRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
     file("quorum.auth.serverRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
