@@ -1,7 +1,7 @@
 //! Why a server does not start, or stops.
 
 use ostler_storage::StorageError;
-use ostler_tls::files::TlsFileError;
+use ostler_tls::material::TlsFileError;
 use std::{io, net::SocketAddr, path::PathBuf};
 
 /// Each text says what happened, where, and what to do.

@@ -2,7 +2,7 @@
 
 use crate::{error::ServerError, tls_handshake::TlsConfig};
 use ostler_tls::{
-    files::{TlsFileContents, TlsFileError, TlsMaterial},
+    material::{TlsFileContents, TlsFileError, TlsMaterial},
     settings::TlsSettings,
 };
 use std::time::Duration;

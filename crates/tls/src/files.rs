@@ -1,148 +1,43 @@
-//! The files of TLS: read at the start, and again when they change.
+//! Reads the files of stores and passwords. The other modules take what was read.
 
-use crate::{
-    config::{self, ConfigError},
-    crl::{self, CrlError},
-    settings::{StoreFile, StorePassword, TlsSettings},
-    store::{self, KeyStore, Password, StoreError, StoreKind},
-    trust::{Trust, TrustError},
-};
-use rustls::{ClientConfig, ServerConfig};
+use crate::password::Password;
 use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    sync::Arc,
+    fs::File,
+    io::{self, ErrorKind, Read},
+    path::Path,
 };
+use zeroize::Zeroizing;
 
-/// Why the files of TLS cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsFileError {
-    /// A file cannot be read.
-    #[error("{}: cannot be read: {cause}", .file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// The error of the operating system.
-        cause: io::Error,
-    },
-    /// A key store or trust store is damaged, of another kind, or has another password.
-    #[error("{}: {cause}", .file.display())]
-    Store {
-        /// The file.
-        file: PathBuf,
-        /// The problem.
-        cause: StoreError,
-    },
-    /// The certificates in a trust store cannot be trusted.
-    #[error("{}: {cause}", .file.display())]
-    Trust {
-        /// The file.
-        file: PathBuf,
-        /// The problem.
-        cause: TrustError,
-    },
-    /// The revocation lists cannot be read.
-    #[error("{}: {cause}", .file.display())]
-    Crl {
-        /// The file.
-        file: PathBuf,
-        /// The problem.
-        cause: CrlError,
-    },
-    /// There is no key store, and one is needed.
-    #[error("there is no key store: a port with TLS needs a key and its certificate")]
-    NoKeyStore,
-    /// The parts are good, but not together.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+/// No store and no list of revoked certificates has more bytes.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// No password file has more bytes.
+const PASSWORD_BYTES_MAX: u64 = 1 << 16;
+
+/// The bytes of a file with a store or with lists of revoked certificates.
+///
+/// # Errors
+/// The file cannot be read, or has more than [`FILE_BYTES_MAX`] bytes. The path is not in the error.
+pub fn read_file(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    read_up_to(path, FILE_BYTES_MAX)
 }
 
-/// What the files hold.
-#[derive(Debug)]
-pub struct TlsMaterial {
-    /// The own key and certificate.
-    pub key_store: Option<KeyStore>,
-    /// The authorities of the other side.
-    pub trust: Option<Arc<Trust>>,
+/// The password in a file: see [`Password::from_file_text`].
+///
+/// # Errors
+/// The file cannot be read, is not UTF-8, or is too long for a password. The path is not in the error.
+pub fn read_password_file(path: &Path) -> io::Result<Password> {
+    let bytes = read_up_to(path, PASSWORD_BYTES_MAX)?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, "the password in the file is not UTF-8 text"))?;
+    Ok(Password::from_file_text(text))
 }
 
-/// The bytes of all files, to notice changes. A time of modification would not do: a folder whose symbolic link is
-/// swapped, as Kubernetes does it, may keep the times.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct TlsFileContents(Vec<Option<Vec<u8>>>);
-
-fn read(file: &Path) -> Result<Vec<u8>, TlsFileError> {
-    fs::read(file).map_err(|cause| TlsFileError::Read { file: file.into(), cause })
-}
-
-fn password(password: &StorePassword) -> Result<Password, TlsFileError> {
-    Ok(match password {
-        StorePassword::None => Password::default(),
-        StorePassword::Text(text) => Password::new(text.clone()),
-        StorePassword::File(file) => {
-            let text = fs::read_to_string(file)
-                .map_err(|cause| TlsFileError::Read { file: file.clone(), cause })?;
-            Password::from_file_text(&text)
-        }
-    })
-}
-
-/// Reads a store by `parse`.
-fn read_store<T>(
-    file: &StoreFile,
-    parse: impl Fn(&[u8], StoreKind, &Password) -> Result<T, StoreError>,
-) -> Result<T, TlsFileError> {
-    let failed = |cause| TlsFileError::Store { file: file.location.clone(), cause };
-    let kind = StoreKind::of(&file.location, file.kind.as_deref()).map_err(failed)?;
-    let password = password(&file.password)?;
-    parse(&read(&file.location)?, kind, &password).map_err(failed)
-}
-
-impl TlsMaterial {
-    /// Reads all files of the settings.
-    pub fn read(settings: &TlsSettings) -> Result<TlsMaterial, TlsFileError> {
-        let key_store = settings.key_store.as_ref().map(|file| read_store(file, store::read_key_store));
-        let lists = match &settings.crl_location {
-            None => Vec::new(),
-            Some(file) => crl::read_crls(&read(file)?)
-                .map_err(|cause| TlsFileError::Crl { file: file.clone(), cause })?,
-        };
-        let trust = match &settings.trust_store {
-            None => None,
-            Some(file) => {
-                let authorities = read_store(file, store::read_trust_store)?;
-                let failed = |cause| TlsFileError::Trust { file: file.location.clone(), cause };
-                Some(Arc::new(Trust::new(authorities, lists).map_err(failed)?))
-            }
-        };
-        Ok(TlsMaterial { key_store: key_store.transpose()?, trust })
+fn read_up_to(path: &Path, most: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::new());
+    // One byte more shows that the file goes on. A pipe has no length to look at before.
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("the file has more than {most} bytes")));
     }
-
-    /// The configuration of a port.
-    pub fn server_config(&self, settings: &TlsSettings) -> Result<ServerConfig, TlsFileError> {
-        let key_store = self.key_store.as_ref().ok_or(TlsFileError::NoKeyStore)?;
-        Ok(config::server_config(settings, key_store, self.trust.clone())?)
-    }
-
-    /// The configuration of those who connect.
-    pub fn client_config(&self, settings: &TlsSettings) -> Result<ClientConfig, TlsFileError> {
-        let trust = self.trust.clone().ok_or(ConfigError::NoTrustStore)?;
-        Ok(config::client_config(settings, self.key_store.as_ref(), trust)?)
-    }
-}
-
-impl TlsFileContents {
-    /// Reads all files of the settings, those of passwords too. A file that cannot be read counts as missing.
-    pub fn read(settings: &TlsSettings) -> TlsFileContents {
-        let of_store = |store: &StoreFile| {
-            let password = match &store.password {
-                StorePassword::File(file) => Some(file.clone()),
-                _ => None,
-            };
-            [Some(store.location.clone()), password]
-        };
-        let stores = [&settings.key_store, &settings.trust_store].into_iter().flatten().flat_map(of_store);
-        let files = stores.flatten().chain(settings.crl_location.clone());
-        TlsFileContents(files.map(|file| fs::read(file).ok()).collect())
-    }
+    Ok(bytes)
 }

@@ -1,6 +1,6 @@
 //! The checks of the other side's certificate in a handshake.
 
-use crate::{names::CertificateNames, trust::Trust};
+use crate::{names::CertificateNames, principal::subject_name, trust::Trust};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved, SignatureScheme,
     client::{
@@ -30,10 +30,7 @@ pub struct RefusedCertificate {
 impl RefusedCertificate {
     fn error(certificate: &CertificateDer<'_>, reason: Error) -> Error {
         let Error::InvalidCertificate(reason) = reason else { return reason };
-        let subject = match X509Certificate::from_der(certificate) {
-            Ok((_, read)) => read.subject().to_string(),
-            Err(_) => "an unreadable subject".into(),
-        };
+        let subject = subject_name(certificate).unwrap_or_else(|_| "an unreadable subject".into());
         Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(RefusedCertificate {
             subject,
             reason,
