@@ -83,3 +83,46 @@ pub(crate) fn client_port(
     let (files, config) = TlsFiles::open(settings.clone(), "ssl.*", TlsMaterial::server_config)?;
     Ok((files, TlsConfig::new(config)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_tls::settings::{ClientAuth, StoreFile, StorePassword};
+    use std::fs;
+
+    fn key_store() -> String {
+        let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        format!("{}{}", own.signing_key.serialize_pem(), own.cert.pem())
+    }
+
+    #[test]
+    fn changed_files_are_read_again_and_broken_ones_are_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = folder.path().join("server.pem");
+        fs::write(&location, key_store()).unwrap();
+        let key_store_file = StoreFile { location: location.clone(), kind: None, password: StorePassword::None };
+        let settings = TlsSettings {
+            key_store: Some(key_store_file),
+            client_auth: ClientAuth::None,
+            ..TlsSettings::default()
+        };
+        let (mut files, _) = TlsFiles::open(settings, "ssl.*", TlsMaterial::server_config).unwrap();
+        assert!(files.look().is_none(), "nothing has changed");
+        fs::write(&location, "broken").unwrap();
+        assert!(files.look().is_none());
+        fs::remove_file(&location).unwrap();
+        assert!(files.look().is_none());
+        fs::write(&location, key_store()).unwrap();
+        assert!(files.look().is_some());
+        assert!(files.look().is_none(), "once");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_at_the_start_is_named() {
+        let location = "/nowhere/server.pem".into();
+        let key_store = Some(StoreFile { location, kind: None, password: StorePassword::None });
+        let settings = TlsSettings { key_store, ..TlsSettings::default() };
+        let error = TlsFiles::open(settings, "ssl.*", TlsMaterial::server_config).err().unwrap().to_string();
+        assert!(error.contains("/nowhere/server.pem: cannot be read"), "{error}");
+    }
+}

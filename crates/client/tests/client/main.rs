@@ -12,6 +12,7 @@ mod operations;
 mod proxy;
 mod read_only;
 mod server;
+mod secure_port;
 mod sessions;
 mod stage;
 mod traces;
