@@ -127,7 +127,7 @@ fn write_attribute(text: &mut String, kind: &[u8], value: DerValue<'_>) -> Resul
     text.push_str(&name.map_or_else(|| dotted(kind), |name| Ok(Cow::Borrowed(name)))?);
     text.push('=');
     if name.is_some() && TEXT_TAGS.contains(&value.tag) {
-        text.push_str(&escaped(&String::from_utf8_lossy(value.content)));
+        text.push_str(&escaped(&decoded(value.content)));
     } else {
         text.push('#');
         for byte in der::encode(value.tag, value.content) {
@@ -135,6 +135,26 @@ fn write_attribute(text: &mut String, kind: &[u8], value: DerValue<'_>) -> Resul
         }
     }
     Ok(())
+}
+
+/// Bytes as UTF-8, with U+FFFD for each part that is none. Java takes a surrogate, whole or cut off, for one part, where
+/// Rust takes each byte of it for one.
+fn decoded(bytes: &[u8]) -> String {
+    let mut valid = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        rest = match rest {
+            [0xed, 0xa0..=0xbf, 0x80..=0xbf, after @ ..] | [0xed, 0xa0..=0xbf, after @ ..] => {
+                valid.extend_from_slice("\u{fffd}".as_bytes());
+                after
+            }
+            _ => {
+                valid.push(*first);
+                after
+            }
+        };
+    }
+    String::from_utf8_lossy(&valid).into_owned()
 }
 
 fn escaped(value: &str) -> String {
