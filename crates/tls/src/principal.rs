@@ -227,3 +227,32 @@ fn string_of(value: DerValue<'_>) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_read_in_their_own_encoding() {
+        for (tag, content, text) in [
+            (UTF8_STRING, &b"K\xc3\xb6ln"[..], Some("K\u{f6}ln")),
+            (UTF8_STRING, b"K\xf6ln", None),
+            (PRINTABLE_STRING, b"Koeln", Some("Koeln")),
+            (NUMERIC_STRING, b"12", Some("12")),
+            (VISIBLE_STRING, b"a", Some("a")),
+            (IA5_STRING, b"\xf6", None),
+            (TELETEX_STRING, b"K\xf6ln", Some("K\u{f6}ln")),
+            (GENERAL_STRING, b"a", Some("a")),
+            (BMP_STRING, b"\0K\0\xf6", Some("K\u{f6}")),
+            (BMP_STRING, b"\xd8\x3d\xde\0", Some("\u{1f600}")),
+            (BMP_STRING, b"\xd8\x3d", None),
+            (BMP_STRING, b"\0", None),
+            (UNIVERSAL_STRING, b"\0\x01\xf6\0", Some("\u{1f600}")),
+            (UNIVERSAL_STRING, b"\0\0\xd8\0", None),
+            (UNIVERSAL_STRING, b"\0\0", None),
+            (der::OCTET_STRING, b"a", None),
+        ] {
+            assert_eq!(string_of(DerValue { tag, content }).as_deref(), text, "{tag} {content:?}");
+        }
+    }
+}
