@@ -33,6 +33,9 @@ const KEYWORDS: [&str; 21] = [
     "T",
     "UID",
 ];
+/// The characters that may follow a backslash, besides hexadecimal digits.
+const SPECIAL: &[u8] = b",=\n+<>#;\\\"";
+const SPECIAL_OUTSIDE_OF_QUOTES: &[u8] = b",=\n+<>#;\\\" ";
 const OID_PREFIX: &str = "OID.";
 /// Java refuses an object identifier that takes more bytes than these.
 const OID_BYTES_MAX: usize = 4096;
@@ -196,7 +199,7 @@ fn is_quoted(text: &str) -> bool {
         match bytes.next() {
             None => return false,
             Some(b'"') => return bytes.all(|byte| matches!(byte, b' ' | b'\n')),
-            Some(b'\\') if !skip_escaped(&mut bytes) => return false,
+            Some(b'\\') if !skip_escaped(&mut bytes, SPECIAL) => return false,
             Some(_) => {}
         }
     }
@@ -208,7 +211,7 @@ fn is_plain(text: &str) -> bool {
     let mut is_first = true;
     while let Some(byte) = bytes.next() {
         match byte {
-            b'\\' if !skip_escaped(&mut bytes) => return false,
+            b'\\' if !skip_escaped(&mut bytes, SPECIAL_OUTSIDE_OF_QUOTES) => return false,
             // Java looks no further here. The separator is one that it took for escaped when it split the name.
             b',' | b'+' | b';' if !is_first => return true,
             b',' | b'+' | b';' | b'<' | b'>' | b'"' => return false,
@@ -219,13 +222,14 @@ fn is_plain(text: &str) -> bool {
     true
 }
 
-/// Goes past that which follows a backslash. Returns whether it may follow one.
-fn skip_escaped(bytes: &mut Bytes<'_>) -> bool {
+/// Goes past that which follows a backslash: one of the special characters, or two hexadecimal digits. Returns whether
+/// it is one of these.
+fn skip_escaped(bytes: &mut Bytes<'_>, special: &[u8]) -> bool {
     match bytes.next() {
         Some(digit) if digit.is_ascii_hexdigit() => {
             bytes.next().is_some_and(|digit| digit.is_ascii_hexdigit())
         }
-        Some(byte) => b",=\n+<>#;\\\" ".contains(&byte),
+        Some(byte) => special.contains(&byte),
         None => false,
     }
 }

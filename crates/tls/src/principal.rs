@@ -127,7 +127,7 @@ fn write_attribute(text: &mut String, kind: &[u8], value: DerValue<'_>) -> Resul
     text.push_str(&name.map_or_else(|| dotted(kind), |name| Ok(Cow::Borrowed(name)))?);
     text.push('=');
     if name.is_some() && TEXT_TAGS.contains(&value.tag) {
-        text.push_str(&escaped(&String::from_utf8_lossy(value.content)));
+        text.push_str(&escaped(&decoded(value.content)));
     } else {
         text.push('#');
         for byte in der::encode(value.tag, value.content) {
@@ -135,6 +135,26 @@ fn write_attribute(text: &mut String, kind: &[u8], value: DerValue<'_>) -> Resul
         }
     }
     Ok(())
+}
+
+/// Bytes as UTF-8, with U+FFFD for each part that is none. Java takes a surrogate, whole or cut off, for one part, where
+/// Rust takes each byte of it for one.
+fn decoded(bytes: &[u8]) -> String {
+    let mut valid = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let [first, after @ ..] = rest {
+        rest = match rest {
+            [0xed, 0xa0..=0xbf, 0x80..=0xbf, after @ ..] | [0xed, 0xa0..=0xbf, after @ ..] => {
+                valid.extend_from_slice("\u{fffd}".as_bytes());
+                after
+            }
+            _ => {
+                valid.push(*first);
+                after
+            }
+        };
+    }
+    String::from_utf8_lossy(&valid).into_owned()
 }
 
 fn escaped(value: &str) -> String {
@@ -205,5 +225,34 @@ fn string_of(value: DerValue<'_>) -> Option<String> {
             units.iter().copied().map(|unit| char::from_u32(u32::from_be_bytes(unit))).collect()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_read_in_their_own_encoding() {
+        for (tag, content, text) in [
+            (UTF8_STRING, &b"K\xc3\xb6ln"[..], Some("K\u{f6}ln")),
+            (UTF8_STRING, b"K\xf6ln", None),
+            (PRINTABLE_STRING, b"Koeln", Some("Koeln")),
+            (NUMERIC_STRING, b"12", Some("12")),
+            (VISIBLE_STRING, b"a", Some("a")),
+            (IA5_STRING, b"\xf6", None),
+            (TELETEX_STRING, b"K\xf6ln", Some("K\u{f6}ln")),
+            (GENERAL_STRING, b"a", Some("a")),
+            (BMP_STRING, b"\0K\0\xf6", Some("K\u{f6}")),
+            (BMP_STRING, b"\xd8\x3d\xde\0", Some("\u{1f600}")),
+            (BMP_STRING, b"\xd8\x3d", None),
+            (BMP_STRING, b"\0", None),
+            (UNIVERSAL_STRING, b"\0\x01\xf6\0", Some("\u{1f600}")),
+            (UNIVERSAL_STRING, b"\0\0\xd8\0", None),
+            (UNIVERSAL_STRING, b"\0\0", None),
+            (der::OCTET_STRING, b"a", None),
+        ] {
+            assert_eq!(string_of(DerValue { tag, content }).as_deref(), text, "{tag} {content:?}");
+        }
     }
 }

@@ -52,6 +52,7 @@ fn key_and_chain_are_the_same_in_every_format() {
         "key-java8.p12",
         "key-openssl.p12",
         "key-legacy.p12",
+        "key-plain.p12",
     ] {
         let store = key_store(name, PASSWORD).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(store.chain, chain(), "{name}");
