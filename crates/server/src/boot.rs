@@ -15,6 +15,7 @@ use crate::{
     error::ServerError,
     handle::ServerHandle,
     overrides::Overrides,
+    peers::PeerSecurity,
     room::Room,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
     timer_task,
@@ -63,6 +64,8 @@ impl RunningServer {
         let Overrides { files, peers } = overrides;
         let client_ports = ClientPorts::bind(&config.clients)?;
         let address = client_ports.address()?;
+        let quorum_tls = config.ensemble.as_ref().and_then(|ensemble| ensemble.tls.as_ref());
+        let (security, quorum_files) = PeerSecurity::open(quorum_tls)?;
         let store = DataStore::take(&config.folders, files)?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
@@ -71,7 +74,8 @@ impl RunningServer {
         let snapshot_settings = persistence.snapshots().clone();
         let (snapshots, frozen) = SnapshotQueue::new(&snapshot_settings);
         let disk = Arc::new(DiskQueue::default());
-        let ports = config.ensemble.as_deref().map(|ensemble| peer_ports::doors(config, ensemble, &store));
+        let ports = config.ensemble.as_deref();
+        let ports = ports.map(|ensemble| peer_ports::doors(config, ensemble, &security, &store));
         let parts = DriverParts {
             disk: disk.clone(),
             snapshots: snapshots.clone(),
@@ -99,6 +103,9 @@ impl RunningServer {
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
         client_ports.serve(&config.clients, own, &service, &mut tasks)?;
+        if let Some(files) = quorum_files {
+            tasks.spawn(files.watch(move |changed| security.replace(changed)));
+        }
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk, driver.clone()));
         if let (Some(doors), Some(ensemble)) = (&ports, &config.ensemble) {

@@ -62,7 +62,7 @@ pub(crate) enum HandshakeError {
 }
 
 /// Certificates that were refused name their subject and the reason; rustls wraps that.
-fn refusal(error: &rustls::Error) -> String {
+pub(crate) fn refusal(error: &rustls::Error) -> String {
     match error {
         rustls::Error::InvalidCertificate(rustls::CertificateError::Other(other)) => other.0.to_string(),
         rustls::Error::NoCertificatesPresented => {

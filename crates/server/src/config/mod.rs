@@ -22,7 +22,7 @@ mod load_tests;
 
 use std::path::Path;
 
-pub use ensemble::EnsembleSettings;
+pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
 pub use groups::{
     AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SessionSettings,

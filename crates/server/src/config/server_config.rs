@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine};
+use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine, QuorumTls};
 use super::error::{ConfigError, NoteLevel};
 use super::groups::{
     AuthSettings, ClientPortSettings, DataFolderSettings, MIN_SNAP_COUNT, MIN_SNAP_RETAIN_COUNT,
@@ -81,7 +81,8 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
     config.sessions.session_passwords = session_passwords;
     config.clients.secure = secure.map(Box::new);
-    if let Deployment::Ensemble(ensemble, _) = deployment {
+    if let Deployment::Ensemble(mut ensemble, _) = deployment {
+        ensemble.tls = QuorumTls::read(file, settings)?;
         config.ensemble = Some(ensemble);
     }
     Ok(config)
