@@ -159,7 +159,8 @@ pub(crate) struct Accepted {
 pub(crate) async fn serve_secure(accepted: Accepted, service: ClientService) {
     let Accepted { stream, peer, place } = accepted;
     // On the heap: it is over before the connection's long part begins.
-    let begun = Box::pin(tokio::time::timeout(service.limits.sessionless, service.security.begin(stream))).await;
+    let begun =
+        Box::pin(tokio::time::timeout(service.limits.sessionless, service.security.begin(stream))).await;
     let secured = match begun {
         Ok(Ok(secured)) => secured,
         Ok(Err(error)) => {
@@ -439,9 +440,8 @@ impl ClientConn {
         let _ = self.stream.shutdown().await;
         // On the heap: an array would be part of every connection's task for all its life.
         let mut rest = vec![0; 4096];
-        let drained = async {
-            while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {}
-        };
+        let drained =
+            async { while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {} };
         let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
         End::Closed
     }

@@ -100,7 +100,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let location = folder.path().join("server.pem");
         fs::write(&location, key_store()).unwrap();
-        let key_store_file = StoreFile { location: location.clone(), kind: None, password: StorePassword::None };
+        let key_store_file =
+            StoreFile { location: location.clone(), kind: None, password: StorePassword::None };
         let settings = TlsSettings {
             key_store: Some(key_store_file),
             client_auth: ClientAuth::None,

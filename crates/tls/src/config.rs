@@ -95,9 +95,8 @@ pub fn server_config(
     let provider = provider(settings)?;
     let certified: Arc<dyn ResolvesServerCert> = Arc::new(certified(key_store, &provider)?);
     let builder = ServerConfig::builder_with_provider(provider.clone());
-    let builder = builder
-        .with_protocol_versions(&versions(settings, &provider))
-        .map_err(ConfigError::Combination)?;
+    let builder =
+        builder.with_protocol_versions(&versions(settings, &provider)).map_err(ConfigError::Combination)?;
     let builder = match settings.client_auth {
         ClientAuth::None => builder.with_client_cert_verifier(Arc::new(NoClientAuth)),
         asked => {

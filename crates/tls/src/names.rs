@@ -22,10 +22,8 @@ impl CertificateNames {
             return CertificateNames::default();
         };
         let common = read.subject().iter_common_name().last().and_then(|name| name.as_str().ok());
-        let mut names = CertificateNames {
-            common_name: common.map(str::to_lowercase),
-            ..CertificateNames::default()
-        };
+        let mut names =
+            CertificateNames { common_name: common.map(str::to_lowercase), ..CertificateNames::default() };
         let alternative = read.subject_alternative_name().ok().flatten();
         for name in alternative.iter().flat_map(|extension| &extension.value.general_names) {
             match name {
@@ -97,7 +95,8 @@ mod tests {
         for host in ["zk1.example", "ZK1.Example.", "a.zk.example", "10.0.0.1", "[::1]", "::ffff:10.0.0.1"] {
             assert!(all.cover(host), "{host}");
         }
-        for host in ["zk2.example", "zk.example", "a.b.zk.example", ".zk.example", "10.0.0.2", "zk9.example"] {
+        for host in ["zk2.example", "zk.example", "a.b.zk.example", ".zk.example", "10.0.0.2", "zk9.example"]
+        {
             assert!(!all.cover(host), "{host}");
         }
     }

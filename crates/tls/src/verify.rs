@@ -2,7 +2,8 @@
 
 use crate::{names::CertificateNames, principal::subject_name, trust::Trust};
 use rustls::{
-    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved, SignatureScheme,
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved,
+    SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -80,7 +81,11 @@ fn check_signature_of_version_1(
     let is_valid = candidates.iter().any(|algorithm| {
         algorithm.verify_signature(&key.subject_public_key.data, message, signed.signature()).is_ok()
     });
-    if is_valid { Ok(HandshakeSignatureValid::assertion()) } else { Err(CertificateError::BadSignature.into()) }
+    if is_valid {
+        Ok(HandshakeSignatureValid::assertion())
+    } else {
+        Err(CertificateError::BadSignature.into())
+    }
 }
 
 /// The signature schemes that TLS 1.3 allows.

@@ -92,8 +92,8 @@ impl BoundPort {
 
     fn listen(self, backlog: i32) -> Result<ClientPort, ServerError> {
         let address = self.address;
-        let listener = TcpListener::from_std(self.socket)
-            .map_err(|source| ServerError::Listen { address, source })?;
+        let listener =
+            TcpListener::from_std(self.socket).map_err(|source| ServerError::Listen { address, source })?;
         Ok(ClientPort { listener, address, backlog })
     }
 }

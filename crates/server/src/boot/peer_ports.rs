@@ -25,8 +25,7 @@ pub(super) fn doors(
 ) -> Doors {
     let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
     let book = Arc::new(AddressBook::new(ensemble.me, all));
-    let others =
-        OtherServers { settings: ensemble.clone(), book: book.clone(), security: security.clone() };
+    let others = OtherServers { settings: ensemble.clone(), book: book.clone(), security: security.clone() };
     Doors {
         election: ElectionDoor::new(others.clone()),
         quorum: QuorumDoor::new(

@@ -285,7 +285,8 @@ fn one_server_line_is_a_single_node() {
 
 #[test]
 fn the_client_port_of_the_only_server_is_obeyed() {
-    let address = |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.unwrap().to_string();
+    let address =
+        |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.unwrap().to_string();
     assert_eq!(address("server.1=h:1:2;2181"), "0.0.0.0:2181");
     assert_eq!(address("server.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
     assert_eq!(address("clientPort=2181\nserver.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
@@ -334,7 +335,12 @@ fn missing_settings_are_named_with_an_example() {
 #[test]
 fn addresses_may_be_names_or_literals() {
     let ip = |address: &str| {
-        config_of_lines(&format!("clientPortAddress={address}")).clients.client_address.unwrap().ip().to_string()
+        config_of_lines(&format!("clientPortAddress={address}"))
+            .clients
+            .client_address
+            .unwrap()
+            .ip()
+            .to_string()
     };
     assert_eq!(ip("0.0.0.0"), "0.0.0.0");
     assert_eq!(ip("::1"), "::1");

@@ -67,7 +67,11 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     let secure = secure_port(file, settings)?;
     let client_address = client_address(settings, deployment.own())?;
     if client_address.is_none() && secure.as_ref().is_none_or(|secure| secure.address.is_none()) {
-        return Err(ConfigError::Missing { file: file.into(), key: "clientPort", example: "clientPort=2181" });
+        return Err(ConfigError::Missing {
+            file: file.into(),
+            key: "clientPort",
+            example: "clientPort=2181",
+        });
     }
     let timeouts = SessionTimeouts::from_settings(settings)?;
     let schemes = enforced_schemes(settings)?;

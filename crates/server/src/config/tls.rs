@@ -66,7 +66,8 @@ impl KeySet {
         let needs_trust = client_auth != ClientAuth::None || self.prefix == KeySet::QUORUM.prefix;
         if trust_store.is_none() && needs_trust {
             let example = self.key("trustStore.location=/etc/zookeeper/ca.pem");
-            let why = format!("certificates are checked, so TLS needs a trust store; add a line such as {example}");
+            let why =
+                format!("certificates are checked, so TLS needs a trust store; add a line such as {example}");
             return Err(self.refused(settings, file, "trustStore.location", why));
         }
         let crl_location = self.text(settings, "crl.location").map(Into::into);

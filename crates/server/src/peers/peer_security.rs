@@ -129,7 +129,11 @@ impl PeerSecurity {
     }
 
     /// Begins a connection that another server has made.
-    pub(super) async fn accept(&self, tcp: TcpStream, book: &AddressBook) -> Result<PeerStream, SecurityError> {
+    pub(super) async fn accept(
+        &self,
+        tcp: TcpStream,
+        book: &AddressBook,
+    ) -> Result<PeerStream, SecurityError> {
         let Some(tls) = &self.0 else { return Ok(PeerStream::Plain(tcp)) };
         let within = tls.settings.detection_timeout;
         match timeout(within, first_bytes(&tcp)).await {
@@ -141,7 +145,8 @@ impl PeerSecurity {
             Err(_) => return Err(SecurityError::Late(within)),
         }
         let acceptor = TlsAcceptor::from(tls.configs().incoming.clone());
-        let accepted = timeout(within, acceptor.accept(tcp)).await.map_err(|_| SecurityError::Late(within))?;
+        let accepted =
+            timeout(within, acceptor.accept(tcp)).await.map_err(|_| SecurityError::Late(within))?;
         let stream = PeerStream::Tls(Box::new(TlsStream::Server(accepted.map_err(handshake_error)?)));
         if tls.settings.checks_callers()
             && let Some(PeerCertificate { subject, names }) = stream.certificate()

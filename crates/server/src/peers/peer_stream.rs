@@ -58,8 +58,7 @@ impl PeerStream {
     pub(super) fn certificate(&self) -> Option<PeerCertificate> {
         let PeerStream::Tls(tls) = self else { return None };
         let leaf = tls.get_ref().1.peer_certificates()?.first()?;
-        let subject =
-            ostler_tls::subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".to_owned());
+        let subject = ostler_tls::subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".to_owned());
         Some(PeerCertificate { subject, names: CertificateNames::of(leaf) })
     }
 
@@ -99,7 +98,11 @@ impl AsyncRead for PeerRead {
 macro_rules! write_by_kind {
     ($stream:ident) => {
         impl AsyncWrite for $stream {
-            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            fn poll_write(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bytes: &[u8],
+            ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
                     $stream::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
                     $stream::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),

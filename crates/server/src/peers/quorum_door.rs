@@ -209,7 +209,18 @@ impl QuorumDoor {
         let (id, outbox) = driver.add_link();
         let (book, security) = (self.book.clone(), self.security.clone());
         let (data_max, large) = (self.data_max, self.large.clone());
-        Some(Link { id, address, outbox, driver, to_leader, data_max, large, book, security, types: self.types })
+        Some(Link {
+            id,
+            address,
+            outbox,
+            driver,
+            to_leader,
+            data_max,
+            large,
+            book,
+            security,
+            types: self.types,
+        })
     }
 
     /// Connects to the leader, or to an observer master in its place, and informs the core of the result. Never blocks.

@@ -7,7 +7,12 @@ const NO_NETTY: &str = "Belongs to a Java network library; there is one connecti
 pub(super) const SECTION: Section = Section { title: "Network", keys: KEYS };
 
 const KEYS: &[Key] = &[
-    file("clientPort", PORT, "", Obeyed("The port for clients; needed unless server.N names one or there is a secureClientPort")),
+    file(
+        "clientPort",
+        PORT,
+        "",
+        Obeyed("The port for clients; needed unless server.N names one or there is a secureClientPort"),
+    ),
     file(
         "clientPortAddress",
         Text,

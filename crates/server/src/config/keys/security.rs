@@ -86,7 +86,9 @@ const KEYS: &[Key] = &[
         "X509AuthenticationProvider.superUser",
         Text,
         "",
-        Obeyed("The subject of the client certificate whose owner may do everything, such as CN=admin,O=example"),
+        Obeyed(
+            "The subject of the client certificate whose owner may do everything, such as CN=admin,O=example",
+        ),
     ),
     property(
         "superUser",

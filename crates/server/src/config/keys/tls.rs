@@ -1,5 +1,5 @@
-use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text};
 use super::super::values::ANY_INT;
+use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text};
 use super::Fate::{Absent, Obeyed, Refused, Replaced};
 use super::{Key, Section, file, property};
 
