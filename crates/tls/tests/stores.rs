@@ -1,5 +1,7 @@
 //! Reads the stores in `tests/data`, which keytool and OpenSSL have made: see the README there.
 
+#![allow(clippy::unwrap_used)]
+
 use ostler_tls::{
     KeyStore, Password, StoreError, StoreKind, is_distinguished_name, read_key_store, read_trust_store,
     subject_name,

@@ -86,7 +86,7 @@ pub enum StoreError {
     UnknownEncryption {
         /// The method.
         method: &'static str,
-        /// What to do.
+        /// The way out, for the message.
         advice: &'static str,
     },
     /// There is no private key.
