@@ -188,6 +188,16 @@ fn jks_version_that_is_not_known_is_named() {
 }
 
 #[test]
+fn key_that_is_no_der_is_damaged() {
+    for key in ["", "MAA=", "MAAA"] {
+        let block = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let pem = [block.as_bytes(), &data("ca.pem")].concat();
+        let store = read_key_store(&pem, StoreKind::Pem, &Password::default());
+        assert_eq!(store.err(), (key != "MAA=").then_some(StoreError::BadKey), "{key}");
+    }
+}
+
+#[test]
 fn names_of_real_certificates_are_names_of_acls() {
     for certificate in chain() {
         assert!(is_distinguished_name(&subject_name(&certificate).unwrap()));
