@@ -1,4 +1,4 @@
-//! What logs and checks ask of a certificate.
+//! The facts of a certificate that logs and checks need.
 
 use crate::principal::{NameError, common_name, subject_name};
 use rustls_pki_types::CertificateDer;

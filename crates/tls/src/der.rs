@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_encoded_is_read() {
+    fn encoded_value_is_read_again() {
         for length in [0, 1, 127, 128, 255, 256, 65_535, 65_536] {
             let content = vec![7; length];
             let encoded = encode(OCTET_STRING, &content);

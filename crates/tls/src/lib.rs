@@ -9,7 +9,7 @@
 //! - [`password`]: the password of a store.
 //! - [`principal`]: the name of a certificate's subject, letter by letter as Java writes it. ACLs contain this name.
 //! - [`distinguished_name`]: whether a text is a name that Java can read.
-//! - [`certificate`]: what logs and checks ask of a certificate.
+//! - [`certificate`]: the facts of a certificate that logs and checks need.
 //! - [`crl`]: lists of revoked certificates.
 //! - [`trust`], [`verify`], [`names`]: the checks of the other side's certificate.
 //! - [`settings`], [`material`], [`config`]: from the keys of zoo.cfg by way of the files to a configuration of rustls.

@@ -19,7 +19,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 
 /// A block of PEM.
 pub(crate) struct PemBlock {
-    /// What stands after BEGIN.
+    /// The words after BEGIN.
     pub(crate) label: String,
     /// Whether the header says that the content is encrypted.
     pub(crate) is_encrypted: bool,
@@ -36,7 +36,7 @@ pub enum PemError {
         "the block {label} that begins in line {line} has no END line: the file is cut off; copy it again"
     )]
     NoEnd {
-        /// What stands after BEGIN.
+        /// The words after BEGIN.
         label: String,
         /// The line of BEGIN, from 1.
         line: usize,
@@ -44,7 +44,7 @@ pub enum PemError {
     /// A block has other characters than those of base64.
     #[error("the block {label} that begins in line {line} is not base64: the file is damaged; copy it again")]
     NotBase64 {
-        /// What stands after BEGIN.
+        /// The words after BEGIN.
         label: String,
         /// The line of BEGIN, from 1.
         line: usize,

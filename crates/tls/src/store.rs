@@ -9,7 +9,11 @@ mod pkcs12;
 pub use error::StoreError;
 pub use kind::{StoreKind, StoreKindError};
 
-use crate::{password::Password, pem};
+use crate::{
+    der::{DerReader, SEQUENCE},
+    password::Password,
+    pem,
+};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
 
@@ -38,16 +42,22 @@ impl fmt::Debug for KeyStore {
 /// - PEM: the key may be PKCS#8, encrypted PKCS#8, PKCS#1 or SEC1, anywhere in the file. All certificates of the file
 ///   are the chain, in their order. The password of a key that is not encrypted is ignored.
 /// - JKS: the key entry needs the password of the store.
-/// - PKCS12: the chain begins with the certificate that has the key's local id, and goes on by the issuers' names.
+/// - PKCS12: the chain begins with the certificate that has the key's local id, and goes on by the issuers' names. Only
+///   DER is read, as keytool and OpenSSL write it, and no password of more than a million rounds.
 ///
 /// # Errors
 /// The bytes are no store of this kind, are damaged, have no key, or need another password. See [`StoreError`].
 pub fn read_key_store(bytes: &[u8], kind: StoreKind, password: &Password) -> Result<KeyStore, StoreError> {
-    match kind_of_content(bytes, kind)? {
+    let store = match kind_of_content(bytes, kind)? {
         StoreKind::Jks => jks::key_store(bytes, password),
         StoreKind::Pem => pem_store::key_store(bytes, password),
         StoreKind::Pkcs12 => pkcs12::key_store(bytes, password),
+    }?;
+    let mut key = DerReader::new(store.key.secret_der());
+    if key.content_of(SEQUENCE).is_none() || !key.is_at_end() {
+        return Err(StoreError::BadKey);
     }
+    Ok(store)
 }
 
 /// Reads the certificates of a trust store. At least one is returned.
@@ -88,7 +98,7 @@ fn kind_of_content(bytes: &[u8], asked: StoreKind) -> Result<StoreKind, StoreErr
         return Err(StoreError::Jceks);
     } else if pem::is_pem(bytes) {
         StoreKind::Pem
-    } else if bytes.first() == Some(&crate::der::SEQUENCE) {
+    } else if bytes.first() == Some(&SEQUENCE) {
         StoreKind::Pkcs12
     } else {
         return Err(StoreError::Unknown { asked });

@@ -1,5 +1,7 @@
 //! No bytes make a reader panic: stores that are changed, cut or mixed give a value or an error.
 
+#![allow(clippy::unwrap_used)]
+
 use ostler_tls::{
     Certificate, Password, StoreKind, is_distinguished_name, read_crls, read_key_store, read_trust_store,
     subject_name,

@@ -1,5 +1,7 @@
 //! Reads certificates and lists of revoked certificates in `tests/data`.
 
+#![allow(clippy::unwrap_used)]
+
 use ostler_tls::{
     Certificate, CertificateError, CrlError, Password, StoreKind, files, read_crls, read_trust_store,
 };
@@ -47,7 +49,7 @@ fn certificate_of_version_1_has_no_alternative_names() {
 }
 
 #[test]
-fn what_is_no_certificate_or_longer_than_one_is_refused() {
+fn bytes_that_are_cut_or_longer_than_a_certificate_are_refused() {
     let whole = der("ca.pem").to_vec();
     let longer = [&whole[..], &[0]].concat();
     for bytes in [Vec::new(), whole[..whole.len() - 1].to_vec(), longer, fs::read(path("crl.der")).unwrap()] {

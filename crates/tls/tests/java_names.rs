@@ -1,5 +1,7 @@
 //! Compares names with those of Java: `X500Principal` of OpenJDK 17.0.15 has given every answer in these tables.
 
+#![allow(clippy::unwrap_used)]
+
 use ostler_tls::{NameError, is_distinguished_name, subject_name};
 use rustls_pki_types::CertificateDer;
 
@@ -256,7 +258,7 @@ fn subjects_are_written_as_java_writes_them() {
 }
 
 #[test]
-fn what_is_no_name_is_an_error() {
+fn damaged_subject_is_an_error() {
     for (name, error) in [
         // A set in the place of the sequence; a length beyond the end.
         ("3100", NameError::NotACertificate),

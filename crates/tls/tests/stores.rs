@@ -1,5 +1,7 @@
 //! Reads the stores in `tests/data`, which keytool and OpenSSL have made: see the README there.
 
+#![allow(clippy::unwrap_used)]
+
 use ostler_tls::{
     KeyStore, Password, StoreError, StoreKind, is_distinguished_name, read_key_store, read_trust_store,
     subject_name,
@@ -183,6 +185,16 @@ fn jks_version_that_is_not_known_is_named() {
     bytes[7] = 1;
     let error = read_key_store(&bytes, StoreKind::Jks, &Password::new(PASSWORD)).unwrap_err();
     assert_eq!(error, StoreError::JksVersion { version: 1 });
+}
+
+#[test]
+fn key_that_is_no_der_is_damaged() {
+    for key in ["", "MAA=", "MAAA"] {
+        let block = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let pem = [block.as_bytes(), &data("ca.pem")].concat();
+        let store = read_key_store(&pem, StoreKind::Pem, &Password::default());
+        assert_eq!(store.err(), (key != "MAA=").then_some(StoreError::BadKey), "{key}");
+    }
 }
 
 #[test]

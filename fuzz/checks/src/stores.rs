@@ -10,7 +10,7 @@ use sha1::{Digest, Sha1};
 /// The password of the stores among the seeds.
 pub const PASSWORD: &str = "changeit";
 
-/// What the first byte of an input says about the others.
+/// The content of an input, by its first byte.
 #[derive(Debug, Clone, Copy)]
 pub enum Content {
     /// A key store of a kind.

@@ -86,9 +86,12 @@ pub enum StoreError {
     UnknownEncryption {
         /// The method.
         method: &'static str,
-        /// What to do.
+        /// The way out, for the message.
         advice: &'static str,
     },
+    /// The private key is not one.
+    #[error("the private key of the store is damaged: put it in again")]
+    BadKey,
     /// There is no private key.
     #[error("the store has no private key: put the key of the certificate into it")]
     NoPrivateKey,

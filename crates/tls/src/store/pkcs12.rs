@@ -144,3 +144,70 @@ fn chain_of(
     }
     Ok(places.into_iter().map(|at| der_of(&certificates[at].cert)).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{StoreKind, read_trust_store};
+    use p12_keystore::{LocalKeyId, PrivateKey};
+
+    const STORE: &[u8] = include_bytes!("../../tests/data/key-plain.p12");
+    const OTHER: &[u8] = include_bytes!("../../tests/data/other-ca.pem");
+    const FIRST_ID: &[u8] = b"first";
+
+    fn key(id: Option<&[u8]>) -> PrivateKeyBag {
+        let key = Pkcs12Archive::from_pkcs12(STORE, "").unwrap().keys.remove(0).key;
+        PrivateKeyBag {
+            friendly_name: None,
+            local_key_id: id.map(LocalKeyId::from),
+            key: PrivateKey::from_der(key.as_der()).unwrap(),
+        }
+    }
+
+    /// The leaf, its authority, and one that has issued neither; only the leaf has an id.
+    fn certificates() -> [CertificateBag; 3] {
+        let certs = Pkcs12Archive::from_pkcs12(STORE, "").unwrap().certs;
+        let other = read_trust_store(OTHER, StoreKind::Pem, &Password::default()).unwrap();
+        let bag = |cert, id: Option<&[u8]>| CertificateBag {
+            friendly_name: None,
+            local_key_id: id.map(<[u8]>::to_vec),
+            trusted: false,
+            cert,
+        };
+        let [leaf, authority] = <[_; 2]>::try_from(certs).unwrap().map(|bag| bag.cert);
+        let other = Certificate::from_der(&other[0]).unwrap();
+        [bag(leaf, Some(FIRST_ID)), bag(authority, None), bag(other, None)]
+    }
+
+    #[test]
+    fn chain_follows_the_issuers_from_the_certificate_with_the_id_of_the_key() {
+        let [leaf, authority, other] = certificates();
+        let expected = vec![der_of(&leaf.cert), der_of(&authority.cert)];
+        let mixed = [other.clone(), authority.clone(), leaf.clone()];
+        assert_eq!(chain_of(&key(Some(FIRST_ID)), &mixed), Ok(expected.clone()));
+        let leaf_first = [leaf, other.clone(), authority];
+        assert_eq!(chain_of(&key(None), &leaf_first), Ok(expected));
+        assert_eq!(chain_of(&key(None), std::slice::from_ref(&other)), Ok(vec![der_of(&other.cert)]));
+        assert_eq!(chain_of(&key(Some(b"other")), &leaf_first), Err(StoreError::NoCertificate));
+        assert_eq!(chain_of(&key(None), &[]), Err(StoreError::NoCertificate));
+    }
+
+    #[test]
+    fn part_that_is_not_decrypted_has_another_password_if_the_checksum_is_right() {
+        let part = encode(INTEGER, &[VERSION]);
+        let without_checksum = encode(SEQUENCE, &part.repeat(2));
+        let with_checksum = encode(SEQUENCE, &part.repeat(3));
+        let password = Password::new("a");
+        for error in [
+            Error::UnpadError,
+            Error::InvalidPrivateKey,
+            Error::Pkcs5Error(pkcs5::Error::DecryptFailed.to_string()),
+        ] {
+            assert_eq!(store_error(&error, &with_checksum, &password), StoreError::OtherKeyPassword);
+            assert_eq!(store_error(&error, &without_checksum, &password), StoreError::WrongPassword);
+            assert_eq!(store_error(&error, &without_checksum, &Password::default()), StoreError::NoPassword);
+        }
+        let other = store_error(&Error::Pkcs5Error("other".to_owned()), &with_checksum, &password);
+        assert_eq!(other, StoreError::Pkcs12 { reason: "other".to_owned() });
+    }
+}
