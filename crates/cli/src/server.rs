@@ -181,7 +181,10 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",
         ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
-        ServerError::Thread(_) | ServerError::ListenForPeers { .. } | ServerError::Tls { .. } => {
+        ServerError::Thread(_)
+        | ServerError::ListenForPeers { .. }
+        | ServerError::Tls { .. }
+        | ServerError::SaslFile { .. } => {
             return error.to_string();
         }
     };

@@ -29,6 +29,16 @@ pub struct CoreConfig {
     pub x509_auth: bool,
     /// The subject of the client certificate whose owner may do everything (`X509AuthenticationProvider.superUser`).
     pub x509_super_user: Option<String>,
+    /// Whether clients can log in by SASL: the shell has a mechanism.
+    pub sasl: bool,
+    /// Whether ACLs may have the scheme `sasl` (`authProvider.N` with the SASLAuthenticationProvider).
+    pub sasl_acls: bool,
+    /// The users of SASL that may do everything (`superUser` and `superUser.N`).
+    pub sasl_super_users: Vec<String>,
+    /// ACL entries of the scheme `sasl` with this id are for every user of SASL (`letAnySaslUserDoX`).
+    pub let_any_sasl_user: Option<String>,
+    /// Whether a client whose login fails may stay without it.
+    pub allow_sasl_failed_clients: bool,
     /// How session passwords are made and judged.
     pub passwords: Passwords,
     /// Whether no ACL is checked (`skipACL`).
@@ -72,6 +82,11 @@ impl Default for CoreConfig {
             digest_auth: true,
             x509_auth: false,
             x509_super_user: None,
+            sasl: false,
+            sasl_acls: false,
+            sasl_super_users: Vec::new(),
+            let_any_sasl_user: None,
+            allow_sasl_failed_clients: false,
             passwords: Passwords::default(),
             skip_acl: false,
             enforced_auth_schemes: Vec::new(),

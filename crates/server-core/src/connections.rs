@@ -52,6 +52,8 @@ pub(crate) struct Conn {
     reserved: usize,
     /// Bytes of the tree in its answers since its last request came.
     pub(crate) answered: usize,
+    /// The shell works at a SASL token of this client.
+    pub(crate) sasl_under_way: bool,
     /// Requests at the head of the queue could be served and wait for their turn only, see [`backlog`].
     pub(crate) behind: bool,
     /// Requests that came before the handshake was answered.
@@ -68,6 +70,7 @@ impl Conn {
             queue: RequestQueue::new(),
             reserved: 0,
             answered: 0,
+            sasl_under_way: false,
             behind: false,
             held: Vec::new(),
             stats: ConnStats { established_wall_ms, ..ConnStats::default() },

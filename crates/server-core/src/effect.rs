@@ -7,7 +7,7 @@ use ostler_proto::{
     connect::ConnectResponse,
     election::Notification,
     event::EventType,
-    id::{Epoch, ServerId, Zxid},
+    id::{Epoch, ServerId, Xid, Zxid},
     membership::{Membership, OtherEnsemble},
     quorum_packet::Packet,
     reply::Reply,
@@ -120,6 +120,16 @@ pub enum Effect {
         kind: EventType,
         /// The path of the watched znode.
         path: ArcStr,
+    },
+    /// Give a client's SASL token to the mechanism, then report
+    /// [`Input::SaslAnswered`](crate::Input::SaslAnswered). There is never more than one of a connection.
+    SaslToken {
+        /// The client's connection.
+        conn: ConnId,
+        /// The number of the request, for the report.
+        xid: Xid,
+        /// The token.
+        token: Vec<u8>,
     },
     /// Send everything that waits for a connection, then close it. Its requests are not taken any more.
     /// [`Input::Disconnected`](crate::Input::Disconnected) has to follow.

@@ -1,5 +1,6 @@
 //! The events that a member reacts to.
 
+use crate::requests::sasl::SaslAnswer;
 use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::{
@@ -118,6 +119,15 @@ pub enum Input<'a> {
         conn: ConnId,
         /// The identities: at least one.
         ids: Vec<Id>,
+    },
+    /// The answer to [`Effect::SaslToken`](crate::Effect::SaslToken).
+    SaslAnswered {
+        /// The client's connection in the effect.
+        conn: ConnId,
+        /// The number of the request in the effect.
+        xid: Xid,
+        /// What the mechanism says.
+        answer: SaslAnswer,
     },
     /// The first frame of a connection has come: the client opens a session, or comes back to one. The answer is
     /// [`Effect::Connected`](crate::Effect::Connected), perhaps after a quorum has the new session, or

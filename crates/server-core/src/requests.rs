@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub mod auth;
 pub(crate) mod multi_read;
 pub(crate) mod read;
+pub(crate) mod sasl;
 pub(crate) mod watches;
 
 use crate::{
@@ -63,9 +64,8 @@ impl Server {
             // Upstream reads these packets outside the pipeline, and gives the connection up.
             return self.close(cx, conn, CloseReason::Protocol);
         }
-        if matches!(request.request, Request::Sasl(_)) {
-            // No mechanism is configured: upstream answers with a null token, outside the order.
-            return self.reply_at_once(cx, conn, request.xid, Ok(Body::Null));
+        if let Request::Sasl(token) = request.request {
+            return self.sasl_token(cx, conn, request.xid, token);
         }
         if !self.has_enforced_auth(conn) {
             let refused = Err(ErrorCode::SessionClosedRequireSaslAuth);

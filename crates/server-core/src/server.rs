@@ -90,6 +90,7 @@ impl Server {
         match input {
             Input::Accepted { conn, peer } => self.accepted(cx, conn, peer),
             Input::Identified { conn, ids } => self.identified(conn, ids),
+            Input::SaslAnswered { conn, xid, answer } => self.sasl_answered(cx, conn, xid, answer),
             Input::Connect { conn, request, chance } => self.connect(cx, conn, &request, chance),
             Input::Request { conn, request } => {
                 if let Some(state) = self.connections.get_mut(conn) {

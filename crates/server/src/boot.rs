@@ -17,6 +17,8 @@ use crate::{
     overrides::Overrides,
     peers::PeerSecurity,
     room::Room,
+    sasl_files::SaslParts,
+    sasl_logins::SaslQueue,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
     timer_task,
     tls_handshake::PortSecurity,
@@ -66,6 +68,7 @@ impl RunningServer {
         let address = client_ports.address()?;
         let quorum_tls = config.ensemble.as_ref().and_then(|ensemble| ensemble.tls.as_ref());
         let (security, quorum_files) = PeerSecurity::open(quorum_tls)?;
+        let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?;
         let store = DataStore::take(&config.folders, files)?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
@@ -81,6 +84,7 @@ impl RunningServer {
             snapshots: snapshots.clone(),
             doors: ports.clone(),
             room: Room::new(config.limits.large_answers_max_bytes),
+            sasl: sasl.as_ref().map_or_else(SaslQueue::none, |sasl| sasl.queue.clone()),
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
@@ -103,6 +107,9 @@ impl RunningServer {
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
         client_ports.serve(&config.clients, own, &service, &mut tasks)?;
+        if let Some(sasl) = sasl {
+            sasl.spawn(&driver, &mut tasks);
+        }
         if let Some(files) = quorum_files {
             tasks.spawn(files.watch(move |changed| security.replace(changed)));
         }

@@ -10,6 +10,7 @@ use crate::{
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
     room::Room,
+    sasl_logins::SaslQueue,
     snapshot_thread::SnapshotQueue,
     traffic::Traffic,
 };
@@ -67,6 +68,7 @@ pub(crate) struct DriverParts {
     /// `None` for a server that is in no ensemble.
     pub(crate) doors: Option<Doors>,
     pub(crate) room: Room,
+    pub(crate) sasl: SaslQueue,
 }
 
 /// The core of a running server, with its lock and the parts that its effects go to.
@@ -88,6 +90,7 @@ pub(crate) struct Driver {
     reloaded: Notify,
     pub(crate) traffic: Traffic,
     pub(crate) room: Arc<Room>,
+    sasl: SaslQueue,
 }
 
 /// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
@@ -120,7 +123,7 @@ pub(crate) struct Taken {
 
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
-        let DriverParts { disk, snapshots, doors, room } = parts;
+        let DriverParts { disk, snapshots, doors, room, sasl } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -135,6 +138,7 @@ impl Driver {
             clock,
             disk,
             snapshots,
+            sasl,
             timer_until: AtomicU64::new(0),
             timer: Notify::new(),
             next_conn: AtomicU64::new(1),
@@ -272,6 +276,7 @@ impl Driver {
     pub(crate) fn disconnected(&self, conn: ConnId) {
         let core = &mut *self.lock();
         core.outboxes.remove(&conn);
+        self.sasl.gone(conn);
         core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
         self.mind_timer(core);
@@ -379,6 +384,7 @@ impl Driver {
                     clients.notify(conns, Notification { zxid, kind, path: &path });
                 }
                 Effect::Connected { conn, response } => clients.connected(conn, &response),
+                Effect::SaslToken { conn, xid, token } => self.sasl.put(conn, xid, token),
                 Effect::Close { conn, reason } => clients.close(conn, reason),
                 Effect::Persist { seq, op } => self.disk.push(seq, op),
                 Effect::Snapshot(frozen) => self.snapshots.push(frozen),

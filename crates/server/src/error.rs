@@ -23,6 +23,14 @@ pub enum ServerError {
         /// The problem, with its file.
         source: TlsFileError,
     },
+    /// The file with the users of SASL cannot be used.
+    #[error("{}: {problem}", .file.display())]
+    SaslFile {
+        /// The file.
+        file: PathBuf,
+        /// The problem, without any secret.
+        problem: String,
+    },
     /// A port for other servers cannot be bound.
     #[error(
         "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's? If its \

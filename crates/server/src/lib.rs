@@ -24,6 +24,8 @@ mod overrides;
 mod peers;
 mod responses;
 mod room;
+mod sasl_files;
+mod sasl_logins;
 mod sending;
 mod snapshot_thread;
 mod timer_task;

@@ -195,6 +195,8 @@ impl World {
                 let delay = self.chance.between(1, 10);
                 self.after(delay, Event::ConnGone { conn });
             }
+            // No mechanism is configured.
+            Effect::SaslToken { .. } => unreachable!("a server without SASL asks for none"),
             Effect::Persist { seq, op } => {
                 let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
                 self.node(id).disk.push(seq, op, history);

@@ -5,6 +5,7 @@ mod any_server;
 mod connectors;
 mod encrypted;
 mod guaranteed;
+mod logins;
 mod losses;
 mod observed;
 mod old_servers;

@@ -1,11 +1,7 @@
 //! The client's half.
 
 use super::{COUNT, DigestInput, Profile, UserHash, directives, quoted};
-use alloc::{
-    format,
-    string::String,
-    vec::Vec,
-};
+use alloc::{format, string::String, vec::Vec};
 
 /// A user's name and password for SASL DIGEST-MD5.
 #[derive(Clone, PartialEq, Eq)]

@@ -25,10 +25,21 @@ pub(crate) struct Identities {
     /// Whether one of them is `super`, which may do everything.
     is_super: bool,
     addresses: Vec<IpAddr>,
+    sasl: SaslUser,
     /// The position of each id, if there are more than a few.
     by_id: HashTable<u32>,
     /// A cache of the permissions that ACLs give. The serial of an ACL decides its place.
     verdicts: RefCell<Option<Box<Verdicts>>>,
+}
+
+/// Whether a client has logged in by SASL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum SaslUser {
+    #[default]
+    None,
+    Some,
+    /// The user named `super`: every entry of the scheme `sasl` is for this one.
+    Super,
 }
 
 /// Adds an item. Nearly every client has one identity, its address, so there is room for one only at first.
@@ -60,6 +71,9 @@ impl Identities {
         *self.verdicts.get_mut() = None;
         self.size += id.size();
         self.is_super |= id.scheme == "super";
+        if id.scheme == "sasl" && self.sasl != SaslUser::Super {
+            self.sasl = if id.id == "super" { SaslUser::Super } else { SaslUser::Some };
+        }
         if is_of_addresses(&id.scheme)
             && let Ok(address) = id.id.parse()
         {
@@ -95,6 +109,10 @@ impl Identities {
         self.is_super
     }
 
+    pub(crate) fn has_sasl_user(&self) -> bool {
+        self.sasl != SaslUser::None
+    }
+
     /// The permissions that an ACL gives to these identities. They are computed once for an ACL, with as many look-ups
     /// as the shorter of the two has members.
     pub(crate) fn granted(&self, list: &AclList, work: &Work) -> Perms {
@@ -128,6 +146,11 @@ impl Identities {
         } else {
             for id in self.ids.iter().filter(|id| !is_of_addresses(&id.scheme)) {
                 granted = granted.with(list.perms_of_id(id));
+            }
+        }
+        if self.sasl == SaslUser::Super {
+            for entry in list.iter().filter(|entry| entry.id.scheme == "sasl") {
+                granted = granted.with(entry.perms);
             }
         }
         for address in &self.addresses {

@@ -98,9 +98,17 @@ pub fn authenticate(
     }
 }
 
+/// Whether upstream can read the id as a name of Kerberos: a text without `@`, or with a realm behind the only one.
+fn is_sasl_id(id: &str) -> bool {
+    match id.split_once('@') {
+        None => true,
+        Some((name, realm)) => name.split('/').count() <= 2 && !realm.contains(['@', '/']),
+    }
+}
+
 /// Whether an identity is proven, so that `auth` in an ACL stands for it; an address is not.
 pub fn is_proven(id: &Id) -> bool {
-    matches!(&*id.scheme, "digest" | "x509")
+    matches!(&*id.scheme, "digest" | "x509" | "sasl")
 }
 
 /// The user name that `whoAmI` shows for an identity.
@@ -121,6 +129,7 @@ pub fn is_valid_id(config: &CoreConfig, scheme: &str, id: &str) -> bool {
         }
         "ip" => Network::parse(id).is_some(),
         "x509" => config.x509_auth,
+        "sasl" => config.sasl_acls && is_sasl_id(id),
         _ => false,
     }
 }

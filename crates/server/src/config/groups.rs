@@ -9,7 +9,10 @@ use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::auth::DigestAlgorithm;
 use ostler_storage::{disk::PRIVATE, snapshot::body::LONGEST_FIELD};
 use ostler_tls::settings::TlsSettings;
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 /// Java raises lower values of `snapCount` to this one.
 pub(super) const MIN_SNAP_COUNT: u32 = 2;
@@ -154,6 +157,21 @@ pub struct Containers {
     pub max_never_used_interval_ms: Option<u64>,
 }
 
+/// Where the users of SASL are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SaslSettings {
+    /// `sasl.usersFile`: lines `name:password` or `name:md5:HASH`.
+    UsersFile(PathBuf),
+}
+
+impl SaslSettings {
+    pub(crate) fn file(&self) -> &Path {
+        match self {
+            SaslSettings::UsersFile(file) => file,
+        }
+    }
+}
+
 /// ACLs, and how clients authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSettings {
@@ -167,6 +185,14 @@ pub struct AuthSettings {
     pub super_digest: Option<String>,
     /// The subject of the client certificate whose owner may do everything. None by default.
     pub x509_super_user: Option<String>,
+    /// SASL logins of clients. None by default.
+    pub sasl: Option<SaslSettings>,
+    /// Whether ACLs may have the scheme `sasl`; false by default.
+    pub sasl_acls: bool,
+    /// The users of SASL that may do everything. None by default.
+    pub sasl_super_users: Vec<String>,
+    /// ACL entries of the scheme `sasl` with this id are for every user of SASL. None by default.
+    pub let_any_sasl_user: Option<String>,
     /// Whether connections need one of `enforce_auth_schemes`; false by default. True with
     /// `session_require_client_sasl_auth` too.
     pub enforce_auth_enabled: bool,
@@ -285,10 +311,25 @@ impl AuthSettings {
             x509_super_user: settings
                 .text("X509AuthenticationProvider.superUser")
                 .filter(|subject| !subject.is_empty()),
+            sasl: settings.text("sasl.usersFile").map(|file| SaslSettings::UsersFile(file.into())),
+            sasl_acls: has_sasl_provider(settings),
+            sasl_super_users: super_users(settings),
+            let_any_sasl_user: settings.text("letAnySaslUserDoX").filter(|name| !name.is_empty()),
             enforce_auth_enabled: !enforced.is_empty(),
             enforce_auth_schemes: enforced,
             session_require_client_sasl_auth: settings.bool("sessionRequireClientSASLAuth"),
             allow_sasl_failed_clients: settings.bool("allowSaslFailedClients"),
         }
     }
+}
+
+/// Whether a line `authProvider.N` names the provider of the scheme `sasl`.
+pub(super) fn has_sasl_provider(settings: &Settings) -> bool {
+    settings.family("authProvider.*").any(|entry| entry.value.ends_with(".SASLAuthenticationProvider"))
+}
+
+fn super_users(settings: &Settings) -> Vec<String> {
+    let more = settings.family("superUser.*").map(|entry| entry.value.clone());
+    let all = settings.text("superUser").into_iter().chain(more);
+    all.filter(|user| !user.is_empty()).collect()
 }

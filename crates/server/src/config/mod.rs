@@ -25,8 +25,8 @@ use std::path::Path;
 pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
 pub use groups::{
-    AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SecurePort,
-    SessionSettings, SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
+    AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SaslSettings,
+    SecurePort, SessionSettings, SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
 };
 pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};

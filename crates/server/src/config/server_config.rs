@@ -8,6 +8,7 @@ use super::error::{ConfigError, NoteLevel};
 use super::groups::{
     AuthSettings, ClientPortSettings, DataFolderSettings, MIN_SNAP_COUNT, MIN_SNAP_RETAIN_COUNT,
     RequestLimits, SecurePort, SessionSettings, SnapshotSettings, TreeSettings, TxnLogSettings,
+    has_sasl_provider,
 };
 use super::properties::Entry;
 use super::session_passwords::SessionPasswords;
@@ -247,19 +248,18 @@ fn enforced_schemes(settings: &mut Settings) -> Result<Vec<String>, ConfigError>
 }
 
 fn check_scheme(settings: &mut Settings, entry: &Entry, scheme: &str) -> Result<(), ConfigError> {
-    let sasl_provider = |entry: &Entry| entry.value.ends_with("SASLAuthenticationProvider");
     match scheme {
         "ip" => Ok(()),
         "digest" if settings.bool("DigestAuthenticationProvider.enabled") => Ok(()),
-        "sasl" if settings.family("authProvider.*").any(sasl_provider) => {
-            let text = format!(
-                "{}: SASL logins are not part of this build, so no client gets in by sasl",
-                entry.key
-            );
-            settings.note(NoteLevel::Warning, &entry.location, text);
+        "sasl" if has_sasl_provider(settings) => Ok(()),
+        "sasl" => Err(entry.refused(
+            "the scheme sasl needs a line authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        )),
+        "x509" if settings.entry("secureClientPort").is_some() || settings.bool("client.portUnification") => {
             Ok(())
         }
-        _ => Err(entry.refused(format!("the scheme {scheme} is not available; there are digest and ip"))),
+        "x509" => Err(entry.refused("the scheme x509 needs a secureClientPort")),
+        _ => Err(entry.refused(format!("the scheme {scheme} is not available; there are digest, ip, sasl and x509"))),
     }
 }
 

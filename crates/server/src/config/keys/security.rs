@@ -1,5 +1,5 @@
 use super::super::values::ANY_INT;
-use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Text, YesNo};
+use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text, YesNo};
 use super::Fate::{Absent, Obeyed, Refused, Replaced};
 use super::{Key, Section, file, property};
 
@@ -80,7 +80,10 @@ const KEYS: &[Key] = &[
         "authProvider.*",
         Text,
         "",
-        Absent("Java classes cannot be loaded here; the schemes are ip, digest and world"),
+        Obeyed(
+            "The SASLAuthenticationProvider makes the scheme sasl known to ACLs. The other providers of ZooKeeper are there \
+             without a line; Java classes cannot be loaded",
+        ),
     ),
     property(
         "X509AuthenticationProvider.superUser",
@@ -90,19 +93,23 @@ const KEYS: &[Key] = &[
             "The subject of the client certificate whose owner may do everything, such as CN=admin,O=example",
         ),
     ),
+    property("superUser", Text, "", Obeyed("A user of SASL that may do everything")),
+    property("superUser.*", Text, "", Obeyed("As superUser, for more users")),
     property(
-        "superUser",
+        "letAnySaslUserDoX",
         Text,
         "",
-        Absent("SASL logins are not part of this build, so no such user can exist"),
+        Obeyed("ACL entries of the scheme sasl with this id are for every user of SASL"),
     ),
     property(
-        "superUser.*",
-        Text,
+        "sasl.usersFile",
+        Path,
         "",
-        Absent("SASL logins are not part of this build, so no such user can exist"),
+        Obeyed(
+            "Ostler's own: the users of SASL (DIGEST-MD5), in lines name:password or name:md5:HASH, where HASH is the MD5 of \
+             name:zk-sasl-md5:password. The file is read again when it changes",
+        ),
     ),
-    property("letAnySaslUserDoX", Text, "", Absent("SASL logins are not part of this build")),
     property(
         "SASLAuthenticationProvider.superPassword",
         Text,

@@ -1,0 +1,85 @@
+//! The users of SASL: a file that is read at the start, and again when it changes.
+
+use crate::{
+    config::SaslSettings,
+    driver::Driver,
+    error::ServerError,
+    sasl_logins::{SaslLogins, SaslQueue, SharedUsers},
+};
+use ostler_sasl::digest_md5::{Profile, Users};
+use std::{os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
+use tokio::{task::JoinSet, task::spawn_blocking};
+
+/// The time between two looks at the file.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+/// The parts that log clients in.
+pub(crate) struct SaslParts {
+    pub(crate) queue: SaslQueue,
+    logins: SaslLogins,
+    users: SharedUsers,
+    settings: SaslSettings,
+    text: String,
+}
+
+/// Reads the users. The error says what to do, and has no secret.
+fn read(settings: &SaslSettings) -> Result<(String, Users), ServerError> {
+    let file = settings.file();
+    let failed = |problem: String| ServerError::SaslFile { file: file.into(), problem };
+    let text =
+        std::fs::read_to_string(file).map_err(|error| failed(format!("it cannot be read: {error}")))?;
+    let users = match settings {
+        SaslSettings::UsersFile(_) => {
+            Users::parse(Profile::Clients, &text).map_err(|error| failed(error.to_string()))?
+        }
+    };
+    Ok((text, users))
+}
+
+fn warn_of_readers(file: &Path) {
+    const OTHERS_READ: u32 = 0o004;
+    if std::fs::metadata(file).is_ok_and(|found| found.mode() & OTHERS_READ != 0) {
+        tracing::warn!(file = %file.display(), "every user of this machine can read this file with passwords: chmod o-r");
+    }
+}
+
+impl SaslParts {
+    /// Reads the file for the first time.
+    pub(crate) fn open(settings: &SaslSettings) -> Result<SaslParts, ServerError> {
+        let (text, first) = read(settings)?;
+        tracing::info!(
+            file = %settings.file().display(), users = first.len(),
+            "clients can log in by SASL (DIGEST-MD5)"
+        );
+        warn_of_readers(settings.file());
+        let users = SharedUsers::new(first);
+        let (queue, logins) = SaslQueue::new(users.clone());
+        Ok(SaslParts { queue, logins, users, settings: settings.clone(), text })
+    }
+
+    /// Logs clients in, and watches the file.
+    pub(crate) fn spawn(self, driver: &Arc<Driver>, tasks: &mut JoinSet<()>) {
+        tasks.spawn(self.logins.run(driver.clone()));
+        tasks.spawn(watch(self.settings, self.text, self.users));
+    }
+}
+
+/// Looks at the file until it is dropped.
+async fn watch(settings: SaslSettings, mut text: String, users: SharedUsers) {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        let again = settings.clone();
+        let Ok(found) = spawn_blocking(move || read(&again)).await else { return };
+        match found {
+            Ok((same, _)) if same == text => {}
+            Ok((changed, now)) => {
+                tracing::info!(file = %settings.file().display(), users = now.len(), "the users of SASL have changed");
+                users.replace(now);
+                text = changed;
+            }
+            Err(error) => {
+                tracing::error!(%error, "the users of SASL cannot be read again: those that were read before stay in force");
+            }
+        }
+    }
+}
