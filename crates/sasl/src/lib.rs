@@ -5,3 +5,5 @@
 extern crate alloc;
 
 pub mod digest_md5;
+pub mod jaas;
+pub mod quorum;
