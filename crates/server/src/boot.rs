@@ -66,8 +66,7 @@ impl RunningServer {
         let Overrides { files, peers } = overrides;
         let client_ports = ClientPorts::bind(&config.clients)?;
         let address = client_ports.address()?;
-        let quorum_tls = config.ensemble.as_ref().and_then(|ensemble| ensemble.tls.as_ref());
-        let (security, quorum_files) = PeerSecurity::open(quorum_tls)?;
+        let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
         let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?;
         let store = DataStore::take(&config.folders, files)?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;

@@ -14,6 +14,7 @@ mod link_error;
 mod link_writer;
 mod own_ports;
 mod packet_batch;
+mod peer_login;
 mod peer_outbox;
 mod peer_security;
 mod peer_stream;

@@ -1,12 +1,15 @@
 //! The users of SASL: a file that is read at the start, and again when it changes.
 
 use crate::{
-    config::SaslSettings,
+    config::{JaasSection, QuorumSasl, SaslSettings},
     driver::Driver,
     error::ServerError,
     sasl_logins::{SaslLogins, SaslQueue, SharedUsers},
 };
-use ostler_sasl::digest_md5::{Profile, Users};
+use ostler_sasl::{
+    digest_md5::{Profile, SaslCredentials, Users},
+    jaas::{JaasFile, Login},
+};
 use std::{os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
 use tokio::{task::JoinSet, task::spawn_blocking};
 
@@ -25,15 +28,78 @@ pub(crate) struct SaslParts {
 /// Reads the users. The error says what to do, and has no secret.
 fn read(settings: &SaslSettings) -> Result<(String, Users), ServerError> {
     let file = settings.file();
+    let text = read_text(file)?;
     let failed = |problem: String| ServerError::SaslFile { file: file.into(), problem };
-    let text =
-        std::fs::read_to_string(file).map_err(|error| failed(format!("it cannot be read: {error}")))?;
     let users = match settings {
         SaslSettings::UsersFile(_) => {
             Users::parse(Profile::Clients, &text).map_err(|error| failed(error.to_string()))?
         }
+        SaslSettings::Jaas { section, super_password } => {
+            let mut users = users_of(section, &text, Profile::Clients)?;
+            if let Some(password) = super_password {
+                users.insert(Profile::Clients, "super", password);
+            }
+            users
+        }
     };
     Ok((text, users))
+}
+
+fn read_text(file: &Path) -> Result<String, ServerError> {
+    std::fs::read_to_string(file).map_err(|error| ServerError::SaslFile {
+        file: file.into(),
+        problem: format!("it cannot be read: {error}"),
+    })
+}
+
+/// The login of a section.
+fn login(section: &JaasSection, text: &str) -> Result<Login, ServerError> {
+    let failed = |problem: String| ServerError::SaslFile { file: section.file.clone(), problem };
+    let property = |name: &str| match name {
+        "user.name" => std::env::var("USER").ok(),
+        "user.home" => std::env::var("HOME").ok(),
+        _ => None,
+    };
+    let file = JaasFile::parse(text, &property).map_err(|error| failed(error.to_string()))?;
+    let name = &section.section;
+    let found = file.section(name).ok_or_else(|| {
+        failed(format!("there is no section {name} in it; add one, or name another section in zoo.cfg"))
+    })?;
+    match Login::of(found).map_err(|error| failed(error.to_string()))? {
+        Login::Kerberos(_) => {
+            Err(failed(format!("the section {name} asks for Kerberos, which is not part of this build")))
+        }
+        digest => Ok(digest),
+    }
+}
+
+fn users_of(section: &JaasSection, text: &str, profile: Profile) -> Result<Users, ServerError> {
+    let Login::Digest { users, .. } = login(section, text)? else { return Ok(Users::default()) };
+    Ok(Users::new(profile, users.iter().map(|one| (&*one.user, &*one.password))))
+}
+
+/// What the servers of an ensemble log in with.
+#[derive(Debug)]
+pub(crate) struct QuorumLogins {
+    pub(crate) users: Users,
+    pub(crate) own: SaslCredentials,
+}
+
+impl QuorumLogins {
+    /// Reads the sections of zoo.cfg.
+    pub(crate) fn read(settings: &QuorumSasl) -> Result<QuorumLogins, ServerError> {
+        let text = read_text(&settings.server.file)?;
+        warn_of_readers(&settings.server.file);
+        let users = users_of(&settings.server, &text, Profile::Quorum)?;
+        let learner = &settings.learner;
+        match login(learner, &text)? {
+            Login::Digest { own: Some(own), .. } => Ok(QuorumLogins { users, own }),
+            _ => Err(ServerError::SaslFile {
+                file: learner.file.clone(),
+                problem: format!("the section {} needs username and password", learner.section),
+            }),
+        }
+    }
 }
 
 fn warn_of_readers(file: &Path) {

@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use super::properties::{self, Entry};
+use super::sasl::QuorumSasl;
 use super::settings::Settings;
 use super::tls::KeySet;
 use ostler_proto::id::ServerId;
@@ -58,6 +59,8 @@ pub struct EnsembleSettings {
     pub notification_max_ms: u32,
     /// TLS between the servers; `None` if no connection has it.
     pub tls: Option<QuorumTls>,
+    /// Logins of the servers at each other; `None` if there are none.
+    pub sasl: Option<QuorumSasl>,
 }
 
 /// TLS between the servers.
@@ -206,6 +209,7 @@ fn ensemble(
         notification_min_ms: positive("fastleader.minNotificationInterval").max(1),
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),
         tls: None,
+        sasl: None,
     };
     Ok(Deployment::Ensemble(Box::new(settings), own))
 }

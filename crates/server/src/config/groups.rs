@@ -3,16 +3,14 @@
 //! Fields have the names of the keys of zoo.cfg, with units. The defaults named here are those of a zoo.cfg that does
 //! not have the key.
 
+use super::sasl::{self, SaslSettings};
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
 use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::auth::DigestAlgorithm;
 use ostler_storage::{disk::PRIVATE, snapshot::body::LONGEST_FIELD};
 use ostler_tls::settings::TlsSettings;
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 /// Java raises lower values of `snapCount` to this one.
 pub(super) const MIN_SNAP_COUNT: u32 = 2;
@@ -157,21 +155,6 @@ pub struct Containers {
     pub max_never_used_interval_ms: Option<u64>,
 }
 
-/// Where the users of SASL are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SaslSettings {
-    /// `sasl.usersFile`: lines `name:password` or `name:md5:HASH`.
-    UsersFile(PathBuf),
-}
-
-impl SaslSettings {
-    pub(crate) fn file(&self) -> &Path {
-        match self {
-            SaslSettings::UsersFile(file) => file,
-        }
-    }
-}
-
 /// ACLs, and how clients authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthSettings {
@@ -311,9 +294,9 @@ impl AuthSettings {
             x509_super_user: settings
                 .text("X509AuthenticationProvider.superUser")
                 .filter(|subject| !subject.is_empty()),
-            sasl: settings.text("sasl.usersFile").map(|file| SaslSettings::UsersFile(file.into())),
-            sasl_acls: has_sasl_provider(settings),
-            sasl_super_users: super_users(settings),
+            sasl: SaslSettings::read(settings),
+            sasl_acls: sasl::has_provider(settings),
+            sasl_super_users: sasl::super_users(settings),
             let_any_sasl_user: settings.text("letAnySaslUserDoX").filter(|name| !name.is_empty()),
             enforce_auth_enabled: !enforced.is_empty(),
             enforce_auth_schemes: enforced,
@@ -321,15 +304,4 @@ impl AuthSettings {
             allow_sasl_failed_clients: settings.bool("allowSaslFailedClients"),
         }
     }
-}
-
-/// Whether a line `authProvider.N` names the provider of the scheme `sasl`.
-pub(super) fn has_sasl_provider(settings: &Settings) -> bool {
-    settings.family("authProvider.*").any(|entry| entry.value.ends_with(".SASLAuthenticationProvider"))
-}
-
-fn super_users(settings: &Settings) -> Vec<String> {
-    let more = settings.family("superUser.*").map(|entry| entry.value.clone());
-    let all = settings.text("superUser").into_iter().chain(more);
-    all.filter(|user| !user.is_empty()).collect()
 }

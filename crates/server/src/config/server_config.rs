@@ -8,9 +8,9 @@ use super::error::{ConfigError, NoteLevel};
 use super::groups::{
     AuthSettings, ClientPortSettings, DataFolderSettings, MIN_SNAP_COUNT, MIN_SNAP_RETAIN_COUNT,
     RequestLimits, SecurePort, SessionSettings, SnapshotSettings, TreeSettings, TxnLogSettings,
-    has_sasl_provider,
 };
 use super::properties::Entry;
+use super::sasl::{self, QuorumSasl};
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
 use super::tls::KeySet;
@@ -88,6 +88,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     config.clients.secure = secure.map(Box::new);
     if let Deployment::Ensemble(mut ensemble, _) = deployment {
         ensemble.tls = QuorumTls::read(file, settings)?;
+        ensemble.sasl = QuorumSasl::read(settings)?;
         config.ensemble = Some(ensemble);
     }
     Ok(config)
@@ -251,7 +252,7 @@ fn check_scheme(settings: &mut Settings, entry: &Entry, scheme: &str) -> Result<
     match scheme {
         "ip" => Ok(()),
         "digest" if settings.bool("DigestAuthenticationProvider.enabled") => Ok(()),
-        "sasl" if has_sasl_provider(settings) => Ok(()),
+        "sasl" if sasl::has_provider(settings) => Ok(()),
         "sasl" => Err(entry.refused(
             "the scheme sasl needs a line authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
         )),

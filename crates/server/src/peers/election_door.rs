@@ -268,6 +268,7 @@ impl ElectionDoor {
         let mut stream = self.security.connect(stream, server, self.connect_within()).await?;
         stream.write_all(&self.greeting()).await?;
         stream.flush().await?;
+        self.security.log_in(&mut stream, self.connect_within()).await?;
         Ok((stream, origin))
     }
 
@@ -359,6 +360,11 @@ impl ElectionDoor {
             }
             () = unidentified.gives_way() => return Ok(()),
         };
+        tokio::select! {
+            biased;
+            login = self.security.expect_login(&mut stream, GREETING_WITHIN) => login?,
+            () = unidentified.gives_way() => return Ok(()),
+        }
         let me = self.settings.me;
         if id == me {
             return Err(CallerError::OwnId);

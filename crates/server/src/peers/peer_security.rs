@@ -9,12 +9,14 @@ use super::{
     peer_stream::{PeerCertificate, PeerStream},
 };
 use crate::{
-    config::{EnsembleSettings, QuorumTls},
+    config::{EnsembleSettings, QuorumSasl, QuorumTls},
     error::ServerError,
+    sasl_files::QuorumLogins,
     tls_files::TlsFiles,
     tls_handshake::{HandshakeError, first_bytes, refusal},
 };
 use ostler_proto::{id::ServerId, membership::Member};
+use ostler_sasl::quorum::QuorumLoginError;
 use ostler_tls::{
     detect::FirstBytes,
     material::{TlsFileError, TlsMaterial},
@@ -51,6 +53,8 @@ pub(super) enum SecurityError {
          as it is written there", .id.0
     )]
     OtherServer { subject: String, names: String, id: ServerId, hosts: String },
+    #[error("SASL between the servers: {0}")]
+    Login(#[from] QuorumLoginError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -81,7 +85,17 @@ pub(crate) struct Configs {
 
 /// How connections between servers begin.
 #[derive(Debug)]
-pub(crate) struct PeerSecurity(Option<Tls>);
+pub(crate) struct PeerSecurity {
+    tls: Option<Tls>,
+    pub(super) logins: Option<Logins>,
+}
+
+/// Logins of servers at each other.
+#[derive(Debug)]
+pub(super) struct Logins {
+    pub(super) settings: QuorumSasl,
+    pub(super) known: QuorumLogins,
+}
 
 struct Tls {
     settings: QuorumTls,
@@ -107,22 +121,30 @@ impl PeerSecurity {
     /// Plain connections.
     #[cfg(test)]
     pub(crate) fn plain() -> Arc<PeerSecurity> {
-        Arc::new(PeerSecurity(None))
+        Arc::new(PeerSecurity { tls: None, logins: None })
     }
 
-    /// Reads the files of TLS. Returns those that are to be watched, too.
+    /// Reads the files of TLS and of the logins. Returns those of TLS, which are to be watched, too.
     pub(crate) fn open(
-        settings: Option<&QuorumTls>,
+        ensemble: Option<&EnsembleSettings>,
     ) -> Result<(Arc<PeerSecurity>, Option<TlsFiles<Configs>>), ServerError> {
-        let Some(settings) = settings else { return Ok((Arc::new(PeerSecurity(None)), None)) };
+        let logins = match ensemble.and_then(|ensemble| ensemble.sasl.as_ref()) {
+            None => None,
+            Some(settings) => {
+                Some(Logins { settings: settings.clone(), known: QuorumLogins::read(settings)? })
+            }
+        };
+        let Some(settings) = ensemble.and_then(|ensemble| ensemble.tls.as_ref()) else {
+            return Ok((Arc::new(PeerSecurity { tls: None, logins }), None));
+        };
         let (files, first) = TlsFiles::open(settings.tls.clone(), "ssl.quorum.*", configs)?;
-        let tls = Tls { settings: settings.clone(), configs: RwLock::new(Arc::new(first)) };
-        Ok((Arc::new(PeerSecurity(Some(tls))), Some(files)))
+        let tls = Some(Tls { settings: settings.clone(), configs: RwLock::new(Arc::new(first)) });
+        Ok((Arc::new(PeerSecurity { tls, logins }), Some(files)))
     }
 
     /// Uses these for new connections.
     pub(crate) fn replace(&self, changed: Configs) {
-        if let Some(tls) = &self.0 {
+        if let Some(tls) = &self.tls {
             // A panic aborts the process, so a poisoned lock is never met.
             *tls.configs.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(changed);
         }
@@ -134,12 +156,12 @@ impl PeerSecurity {
         tcp: TcpStream,
         book: &AddressBook,
     ) -> Result<PeerStream, SecurityError> {
-        let Some(tls) = &self.0 else { return Ok(PeerStream::Plain(tcp)) };
+        let Some(tls) = &self.tls else { return Ok(PeerStream::plain(tcp)) };
         let within = tls.settings.detection_timeout;
         match timeout(within, first_bytes(&tcp)).await {
             Ok(Ok(FirstBytes::Tls)) => {}
             // As upstream, silence is plain text where that is allowed: a server that waits to be greeted.
-            Err(_) | Ok(Ok(_)) if tls.settings.port_unification => return Ok(PeerStream::Plain(tcp)),
+            Err(_) | Ok(Ok(_)) if tls.settings.port_unification => return Ok(PeerStream::plain(tcp)),
             Ok(Ok(_)) => return Err(SecurityError::PlainText),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(SecurityError::Late(within)),
@@ -147,7 +169,7 @@ impl PeerSecurity {
         let acceptor = TlsAcceptor::from(tls.configs().incoming.clone());
         let accepted =
             timeout(within, acceptor.accept(tcp)).await.map_err(|_| SecurityError::Late(within))?;
-        let stream = PeerStream::Tls(Box::new(TlsStream::Server(accepted.map_err(handshake_error)?)));
+        let stream = PeerStream::tls(TlsStream::Server(accepted.map_err(handshake_error)?));
         if tls.settings.checks_callers()
             && let Some(PeerCertificate { subject, names }) = stream.certificate()
             && !book.all_hosts().iter().any(|host| names.cover(host))
@@ -164,8 +186,8 @@ impl PeerSecurity {
         (id, server): (ServerId, &Member),
         within: Duration,
     ) -> Result<PeerStream, SecurityError> {
-        let Some(tls) = self.0.as_ref().filter(|tls| tls.settings.ssl_quorum) else {
-            return Ok(PeerStream::Plain(tcp));
+        let Some(tls) = self.tls.as_ref().filter(|tls| tls.settings.ssl_quorum) else {
+            return Ok(PeerStream::plain(tcp));
         };
         let connector = TlsConnector::from(tls.configs().outgoing.clone());
         let host = server.addresses.first().map_or("", |address| &*address.host);
@@ -173,7 +195,7 @@ impl PeerSecurity {
             .unwrap_or_else(|_| ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into()));
         let connected =
             timeout(within, connector.connect(name, tcp)).await.map_err(|_| SecurityError::Late(within))?;
-        let stream = PeerStream::Tls(Box::new(TlsStream::Client(connected.map_err(handshake_error)?)));
+        let stream = PeerStream::tls(TlsStream::Client(connected.map_err(handshake_error)?));
         if tls.settings.tls.hostname_verification
             && let Some(certificate) = stream.certificate()
         {
@@ -190,7 +212,7 @@ impl PeerSecurity {
         id: ServerId,
         server: Option<&Member>,
     ) -> Result<(), SecurityError> {
-        let is_checked = self.0.as_ref().is_some_and(|tls| tls.settings.checks_callers());
+        let is_checked = self.tls.as_ref().is_some_and(|tls| tls.settings.checks_callers());
         match (certificate, server) {
             (Some(certificate), Some(server)) if is_checked => certificate.check(id, server),
             _ => Ok(()),

@@ -17,13 +17,24 @@ use tokio::{
 use tokio_rustls::TlsStream;
 
 /// A connection to another server.
-pub(super) enum PeerStream {
+pub(super) struct PeerStream {
+    socket: Socket,
+    /// Bytes that were read to look at them.
+    unread: Vec<u8>,
+}
+
+enum Socket {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// The half that is read.
-pub(super) enum PeerRead {
+pub(super) struct PeerRead {
+    socket: ReadSocket,
+    unread: Vec<u8>,
+}
+
+enum ReadSocket {
     Plain(OwnedReadHalf),
     Tls(ReadHalf<Box<TlsStream<TcpStream>>>),
 }
@@ -43,54 +54,97 @@ pub(super) struct PeerCertificate {
 }
 
 impl PeerStream {
-    fn tcp(&self) -> &TcpStream {
-        match self {
-            PeerStream::Plain(tcp) => tcp,
-            PeerStream::Tls(tls) => tls.get_ref().0,
-        }
+    pub(super) fn plain(tcp: TcpStream) -> PeerStream {
+        PeerStream { socket: Socket::Plain(tcp), unread: Vec::new() }
+    }
+
+    pub(super) fn tls(tls: TlsStream<TcpStream>) -> PeerStream {
+        PeerStream { socket: Socket::Tls(Box::new(tls)), unread: Vec::new() }
+    }
+
+    /// Gives bytes back that were read: they are read again before all others.
+    pub(super) fn give_back(&mut self, bytes: &[u8]) {
+        self.unread.splice(..0, bytes.iter().copied());
     }
 
     pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp().peer_addr()
+        match &self.socket {
+            Socket::Plain(tcp) => tcp.peer_addr(),
+            Socket::Tls(tls) => tls.get_ref().0.peer_addr(),
+        }
     }
 
     /// The other side's certificate; `None` without TLS.
     pub(super) fn certificate(&self) -> Option<PeerCertificate> {
-        let PeerStream::Tls(tls) = self else { return None };
+        let Socket::Tls(tls) = &self.socket else { return None };
         let leaf = tls.get_ref().1.peer_certificates()?.first()?;
         let subject = ostler_tls::subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".to_owned());
         Some(PeerCertificate { subject, names: CertificateNames::of(leaf) })
     }
 
     pub(super) fn into_split(self) -> (PeerRead, PeerWrite) {
-        match self {
-            PeerStream::Plain(tcp) => {
+        let (socket, write) = match self.socket {
+            Socket::Plain(tcp) => {
                 let (read, write) = tcp.into_split();
-                (PeerRead::Plain(read), PeerWrite::Plain(write))
+                (ReadSocket::Plain(read), PeerWrite::Plain(write))
             }
-            PeerStream::Tls(tls) => {
+            Socket::Tls(tls) => {
                 let (read, write) = tokio::io::split(tls);
-                (PeerRead::Tls(read), PeerWrite::Tls(write))
+                (ReadSocket::Tls(read), PeerWrite::Tls(write))
             }
-        }
+        };
+        (PeerRead { socket, unread: self.unread }, write)
     }
+}
+
+/// Moves bytes that were given back. Returns false if there are none.
+fn read_again(unread: &mut Vec<u8>, into: &mut ReadBuf<'_>) -> bool {
+    if unread.is_empty() {
+        return false;
+    }
+    let count = unread.len().min(into.remaining());
+    into.put_slice(&unread[..count]);
+    unread.drain(..count);
+    true
 }
 
 impl AsyncRead for PeerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            PeerStream::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
-            PeerStream::Tls(tls) => Pin::new(tls).poll_read(cx, into),
+        let PeerStream { socket, unread } = self.get_mut();
+        if read_again(unread, into) {
+            return Poll::Ready(Ok(()));
+        }
+        match socket {
+            Socket::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
+            Socket::Tls(tls) => Pin::new(tls).poll_read(cx, into),
         }
     }
 }
 
 impl AsyncRead for PeerRead {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            PeerRead::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
-            PeerRead::Tls(tls) => Pin::new(tls).poll_read(cx, into),
+        let PeerRead { socket, unread } = self.get_mut();
+        if read_again(unread, into) {
+            return Poll::Ready(Ok(()));
         }
+        match socket {
+            ReadSocket::Plain(tcp) => Pin::new(tcp).poll_read(cx, into),
+            ReadSocket::Tls(tls) => Pin::new(tls).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for PeerStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().socket).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
     }
 }
 
@@ -126,5 +180,5 @@ macro_rules! write_by_kind {
     };
 }
 
-write_by_kind!(PeerStream);
+write_by_kind!(Socket);
 write_by_kind!(PeerWrite);

@@ -6,7 +6,7 @@ use super::{
     large_packets::LargePackets,
     link::Link,
     own_ports,
-    peer_security::{OtherServers, PeerSecurity},
+    peer_security::{OtherServers, PeerSecurity, SecurityError},
     peer_stream::PeerStream,
     tasks::Tasks,
     unidentified::{UnidentifiedPeer, UnidentifiedPeers},
@@ -34,6 +34,9 @@ const REFUSED_FOR_MAX: Duration = Duration::from_millis(500);
 
 /// A connection ends when the peer's machine is silent for syncLimit, but not before this time.
 const SILENT_FOR_MIN: Duration = Duration::from_secs(5);
+
+/// How long a learner may take to log in.
+const LOGIN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The time between two attempts to listen for observers. Another process may free the port.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(5);
@@ -138,6 +141,12 @@ impl QuorumDoor {
         }
     }
 
+    async fn accept_securely(&self, stream: TcpStream) -> Result<PeerStream, SecurityError> {
+        let mut stream = self.security.accept(stream, &self.book).await?;
+        self.security.expect_login(&mut stream, LOGIN_WITHIN).await?;
+        Ok(stream)
+    }
+
     async fn serve_learner(
         &self,
         (stream, from): (TcpStream, SocketAddr),
@@ -146,7 +155,7 @@ impl QuorumDoor {
     ) {
         let accepted = tokio::select! {
             biased;
-            accepted = self.security.accept(stream, &self.book) => accepted,
+            accepted = self.accept_securely(stream) => accepted,
             () = unidentified.gives_way() => return,
         };
         let stream = match accepted {
@@ -260,7 +269,9 @@ impl QuorumDoor {
                 Ok(stream) => {
                     // Until the leader's history comes, which may take long, nothing is sent here that would show the loss.
                     addresses::notice_silence(&stream, self.silent_for)?;
-                    return Ok(self.security.connect(stream, (id, &server), within).await?);
+                    let mut stream = self.security.connect(stream, (id, &server), within).await?;
+                    self.security.log_in(&mut stream, within).await?;
+                    return Ok(stream);
                 }
                 Err(refused) => return Err(refused),
             }

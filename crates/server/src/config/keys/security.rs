@@ -3,7 +3,8 @@ use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text, YesNo
 use super::Fate::{Absent, Obeyed, Refused, Replaced};
 use super::{Key, Section, file, property};
 
-const NO_QUORUM_AUTH: &str = "Authentication between servers is not part of this build yet; remove the line";
+const NO_QUORUM_KERBEROS: &str =
+    "Kerberos is not part of this build; let the servers log in by DIGEST-MD5, or use sslQuorum";
 const NO_KERBEROS: &str = "Kerberos is not part of this build";
 
 pub(super) const SECTION: Section = Section { title: "Access", keys: KEYS };
@@ -114,9 +115,23 @@ const KEYS: &[Key] = &[
         "SASLAuthenticationProvider.superPassword",
         Text,
         "",
-        Absent("SASL logins are not part of this build"),
+        Obeyed("The password of the user of SASL named super, in place of the one in the JAAS file"),
     ),
-    property("sasl.serverconfig", Text, "", Absent("SASL logins are not part of this build")),
+    property(
+        "sasl.jaasFile",
+        Path,
+        "",
+        Obeyed(
+            "Ostler's own name of the JVM's property java.security.auth.login.config, which counts as -D, too: a JAAS file \
+             with the users. It is read again when it changes",
+        ),
+    ),
+    property(
+        "sasl.serverconfig",
+        Text,
+        "Server",
+        Obeyed("The section of the JAAS file with the users for clients"),
+    ),
     property("ensembleAuthName", Text, "", Absent("The scheme ensemble is not part of this build")),
     property(
         "IPAuthenticationProvider.usexforwardedfor",
@@ -133,10 +148,35 @@ const KEYS: &[Key] = &[
     property("security.auth_to_local", Text, "", Absent(NO_KERBEROS)),
     property("server.principal", Text, "", Absent(NO_KERBEROS)),
     property("server.realm", Text, "", Absent(NO_KERBEROS)),
-    file("quorum.auth.enableSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.learnerRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.serverRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.learner.saslLoginContext", Text, "QuorumLearner", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.server.saslLoginContext", Text, "QuorumServer", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.kerberos.servicePrincipal", Text, "zkquorum/localhost", Refused(NO_QUORUM_AUTH)),
+    file(
+        "quorum.auth.enableSasl",
+        Boolean,
+        "false",
+        Obeyed("The servers can log in at each other: the first step of a change"),
+    ),
+    file(
+        "quorum.auth.learnerRequireSasl",
+        Boolean,
+        "false",
+        Obeyed("This server logs in at the servers that it calls: the second step"),
+    ),
+    file(
+        "quorum.auth.serverRequireSasl",
+        Boolean,
+        "false",
+        Obeyed("Servers that call this one have to log in: the third step"),
+    ),
+    file(
+        "quorum.auth.learner.saslLoginContext",
+        Text,
+        "QuorumLearner",
+        Obeyed("The section of the JAAS file with the user as whom this server logs in"),
+    ),
+    file(
+        "quorum.auth.server.saslLoginContext",
+        Text,
+        "QuorumServer",
+        Obeyed("The section of the JAAS file with the users of the other servers"),
+    ),
+    file("quorum.auth.kerberos.servicePrincipal", Text, "zkquorum/localhost", Refused(NO_QUORUM_KERBEROS)),
 ];
