@@ -26,7 +26,7 @@ use crate::{
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
-use ostler_server_core::{Now, Server};
+use ostler_server_core::{CoreConfig, Now, Server};
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
     net::SocketAddr,
@@ -67,12 +67,13 @@ impl RunningServer {
         let client_ports = ClientPorts::bind(&config.clients)?;
         let address = client_ports.address()?;
         let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
-        let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?;
+        let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?.flatten();
         let store = DataStore::take(&config.folders, files)?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
         let clock = Clock::start();
-        let core = new_core(config, &store, recovered, clock.now())?;
+        let core_config = options::core_config(config, recovered.keeps_config, sasl.is_some());
+        let core = new_core(core_config, config, &store, recovered, clock.now())?;
         let snapshot_settings = persistence.snapshots().clone();
         let (snapshots, frozen) = SnapshotQueue::new(&snapshot_settings);
         let disk = Arc::new(DiskQueue::default());
@@ -216,13 +217,13 @@ fn load(config: &ServerConfig, store: &DataStore) -> Result<LoadedData, ServerEr
 }
 
 fn new_core(
+    core_config: CoreConfig,
     config: &ServerConfig,
     store: &DataStore,
     recovered: RecoveredState,
     now: Now,
 ) -> Result<Server, ServerError> {
-    let RecoveredState { restored, may_start_empty, keeps_config } = recovered;
-    let core_config = options::core_config(config, keeps_config);
+    let RecoveredState { restored, may_start_empty, .. } = recovered;
     let replayed = restored.recovered.records;
     let Some(ensemble) = &config.ensemble else {
         return Ok(Server::new(core_config, restored.tree, replayed, now));

@@ -25,8 +25,8 @@ pub(crate) struct SaslParts {
     text: String,
 }
 
-/// Reads the users. The error says what to do, and has no secret.
-fn read(settings: &SaslSettings) -> Result<(String, Users), ServerError> {
+/// Reads the users; `None` if the file has none and none are needed. The error says what to do, and has no secret.
+fn read(settings: &SaslSettings) -> Result<(String, Option<Users>), ServerError> {
     let file = settings.file();
     let text = read_text(file)?;
     let failed = |problem: String| ServerError::SaslFile { file: file.into(), problem };
@@ -34,7 +34,10 @@ fn read(settings: &SaslSettings) -> Result<(String, Users), ServerError> {
         SaslSettings::UsersFile(_) => {
             Users::parse(Profile::Clients, &text).map_err(|error| failed(error.to_string()))?
         }
-        SaslSettings::Jaas { section, super_password } => {
+        SaslSettings::Jaas { section, super_password, is_needed } => {
+            if !is_needed && jaas_file(section, &text)?.section(&section.section).is_none() {
+                return Ok((text, None));
+            }
             let mut users = users_of(section, &text, Profile::Clients)?;
             if let Some(password) = super_password {
                 users.insert(Profile::Clients, "super", password);
@@ -42,7 +45,7 @@ fn read(settings: &SaslSettings) -> Result<(String, Users), ServerError> {
             users
         }
     };
-    Ok((text, users))
+    Ok((text, Some(users)))
 }
 
 fn read_text(file: &Path) -> Result<String, ServerError> {
@@ -52,15 +55,20 @@ fn read_text(file: &Path) -> Result<String, ServerError> {
     })
 }
 
-/// The login of a section.
-fn login(section: &JaasSection, text: &str) -> Result<Login, ServerError> {
-    let failed = |problem: String| ServerError::SaslFile { file: section.file.clone(), problem };
+fn jaas_file(section: &JaasSection, text: &str) -> Result<JaasFile, ServerError> {
     let property = |name: &str| match name {
         "user.name" => std::env::var("USER").ok(),
         "user.home" => std::env::var("HOME").ok(),
         _ => None,
     };
-    let file = JaasFile::parse(text, &property).map_err(|error| failed(error.to_string()))?;
+    JaasFile::parse(text, &property)
+        .map_err(|error| ServerError::SaslFile { file: section.file.clone(), problem: error.to_string() })
+}
+
+/// The login of a section.
+fn login(section: &JaasSection, text: &str) -> Result<Login, ServerError> {
+    let failed = |problem: String| ServerError::SaslFile { file: section.file.clone(), problem };
+    let file = jaas_file(section, text)?;
     let name = &section.section;
     let found = file.section(name).ok_or_else(|| {
         failed(format!("there is no section {name} in it; add one, or name another section in zoo.cfg"))
@@ -110,9 +118,16 @@ fn warn_of_readers(file: &Path) {
 }
 
 impl SaslParts {
-    /// Reads the file for the first time.
-    pub(crate) fn open(settings: &SaslSettings) -> Result<SaslParts, ServerError> {
+    /// Reads the file for the first time. `None` if it has no users and none are needed.
+    pub(crate) fn open(settings: &SaslSettings) -> Result<Option<SaslParts>, ServerError> {
         let (text, first) = read(settings)?;
+        let Some(first) = first else {
+            tracing::warn!(
+                file = %settings.file().display(),
+                "the JAAS file has no section for clients (sasl.serverconfig): clients cannot log in by SASL"
+            );
+            return Ok(None);
+        };
         tracing::info!(
             file = %settings.file().display(), users = first.len(),
             "clients can log in by SASL (DIGEST-MD5)"
@@ -120,7 +135,7 @@ impl SaslParts {
         warn_of_readers(settings.file());
         let users = SharedUsers::new(first);
         let (queue, logins) = SaslQueue::new(users.clone());
-        Ok(SaslParts { queue, logins, users, settings: settings.clone(), text })
+        Ok(Some(SaslParts { queue, logins, users, settings: settings.clone(), text }))
     }
 
     /// Logs clients in, and watches the file.
@@ -139,6 +154,7 @@ async fn watch(settings: SaslSettings, mut text: String, users: SharedUsers) {
         match found {
             Ok((same, _)) if same == text => {}
             Ok((changed, now)) => {
+                let now = now.unwrap_or_default();
                 tracing::info!(file = %settings.file().display(), users = now.len(), "the users of SASL have changed");
                 users.replace(now);
                 text = changed;

@@ -15,8 +15,8 @@ use ostler_storage::{names::Compression, recover::RecoverOptions, txnlog::LogOpt
 use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
 use std::time::{Duration, Instant};
 
-/// `keeps_config`: the files of the configuration are where reconfigurations can be kept.
-pub(super) fn core_config(config: &ServerConfig, keeps_config: bool) -> CoreConfig {
+/// `keeps_config`: the files of the configuration are where reconfigurations can be kept. `sasl`: clients can log in.
+pub(super) fn core_config(config: &ServerConfig, keeps_config: bool, sasl: bool) -> CoreConfig {
     let mut schemes = config.auth.enforce_auth_schemes.clone();
     if !config.auth.enforce_auth_enabled {
         schemes.clear();
@@ -34,7 +34,7 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool) -> CoreConf
         digest_auth: config.auth.digest_auth_enabled,
         x509_auth: config.clients.secure.is_some(),
         x509_super_user: config.auth.x509_super_user.clone(),
-        sasl: config.auth.sasl.is_some(),
+        sasl,
         sasl_acls: config.auth.sasl_acls,
         sasl_super_users: config.auth.sasl_super_users.clone(),
         let_any_sasl_user: config.auth.let_any_sasl_user.clone(),
@@ -202,7 +202,7 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             let config = crate::config::load(&file).unwrap_or_else(|error| panic!("{error}")).config;
             let ids = authenticate(
-                &core_config(&config, true),
+                &core_config(&config, true, false),
                 [127, 0, 0, 1].into(),
                 Some("digest"),
                 Some(b"super:test"),

@@ -26,6 +26,9 @@ pub enum SaslSettings {
         section: JaasSection,
         /// `SASLAuthenticationProvider.superPassword`: the password of the user named `super`.
         super_password: Option<String>,
+        /// Whether the server does not start without the section. A file that only the JVM's property names may be
+        /// for others: a Java server starts without SASL then.
+        is_needed: bool,
     },
 }
 
@@ -58,7 +61,10 @@ impl SaslSettings {
         let section = jaas_section(settings, section)?;
         let is_for_servers = settings.bool("quorum.auth.enableSasl") && !has_provider(settings);
         let super_password = settings.text("SASLAuthenticationProvider.superPassword");
-        (!is_for_servers).then_some(SaslSettings::Jaas { section, super_password })
+        let is_in_file =
+            |name: &str| settings.entry(name).is_some_and(|entry| entry.location.line().is_some());
+        let is_needed = is_in_file("sasl.jaasFile") || is_in_file("sasl.serverconfig");
+        (!is_for_servers).then_some(SaslSettings::Jaas { section, super_password, is_needed })
     }
 }
 
