@@ -14,6 +14,7 @@ use crate::{
     room::Waiter,
     sending::Sending,
     tls_handshake::{PortSecurity, SecuredStream},
+    unidentified::UnidentifiedPeer,
 };
 use ostler_server_core::{CloseReason, ConnId, Input, input::Mono};
 use std::{
@@ -156,11 +157,20 @@ pub(crate) struct Accepted {
 }
 
 /// Serves a connection at a port that takes TLS, until its end.
-pub(crate) async fn serve_secure(accepted: Accepted, service: ClientService) {
+pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedPeer, service: ClientService) {
     let Accepted { stream, peer, place } = accepted;
+    let within = service.limits.sessionless;
     // On the heap: it is over before the connection's long part begins.
-    let begun =
-        Box::pin(tokio::time::timeout(service.limits.sessionless, service.security.begin(stream))).await;
+    let begun = Box::pin(async {
+        tokio::select! {
+            biased;
+            begun = tokio::time::timeout(within, service.security.begin(stream)) => Some(begun),
+            () = unidentified.gives_way() => None,
+        }
+    });
+    let begun = begun.await;
+    drop(unidentified);
+    let Some(begun) = begun else { return service.driver.traffic.count_failed_handshake() };
     let secured = match begun {
         Ok(Ok(secured)) => secured,
         Ok(Err(error)) => {

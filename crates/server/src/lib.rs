@@ -32,6 +32,7 @@ mod timer_task;
 mod tls_files;
 mod tls_handshake;
 mod traffic;
+mod unidentified;
 
 pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;

@@ -5,6 +5,7 @@ use crate::{
     descriptors::Caller,
     log_throttle::LogThrottle,
     tls_handshake::PortSecurity,
+    unidentified::{LimitedPort, UnidentifiedPeers},
 };
 use ostler_proto::membership::{ClientAddress, Member};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -167,6 +168,7 @@ pub(crate) async fn run(
     mut admission: Admission,
 ) {
     let counts = admission.counts;
+    let unidentified = UnidentifiedPeers::at(LimitedPort::TLS_CLIENTS);
     let mut said_failed = LogThrottle::default();
     let mut conns = JoinSet::new();
     let mut address = named(&own);
@@ -195,7 +197,11 @@ pub(crate) async fn run(
                 match service.security {
                     PortSecurity::Plain => conns.spawn(client_conn::serve(accepted, service.clone())),
                     PortSecurity::Tls(_) | PortSecurity::Either(_) => {
-                        conns.spawn(client_conn::serve_secure(accepted, service.clone()))
+                        let from = accepted.peer.ip();
+                        let Some(unidentified) = unidentified.admit(&accepted.stream, from).await else {
+                            continue;
+                        };
+                        conns.spawn(client_conn::serve_secure(accepted, unidentified, service.clone()))
                     }
                 };
             }

@@ -21,7 +21,6 @@ mod peer_stream;
 mod quorum_door;
 mod tasks;
 mod tree_stream;
-mod unidentified;
 
 pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;

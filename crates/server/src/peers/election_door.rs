@@ -12,9 +12,13 @@ use super::{
     peer_security::{OtherServers, PeerSecurity, SecurityError},
     peer_stream::{PeerRead, PeerStream},
     tasks::Tasks,
-    unidentified::{UnidentifiedPeer, UnidentifiedPeers},
 };
-use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
+use crate::{
+    config::EnsembleSettings,
+    driver::Driver,
+    log_throttle::LogThrottle,
+    unidentified::{LimitedPort, UnidentifiedPeer, UnidentifiedPeers},
+};
 use ostler_proto::{
     election::Notification,
     id::ServerId,
@@ -91,7 +95,7 @@ impl ElectionDoor {
             security,
             peers: Mutex::default(),
             next_link: AtomicU64::default(),
-            unidentified: UnidentifiedPeers::at("election"),
+            unidentified: UnidentifiedPeers::at(LimitedPort::of_peers("election")),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })

@@ -11,9 +11,8 @@ use super::{
     peer_security::PeerSecurity,
     peer_stream::{PeerCertificate, PeerRead, PeerStream},
     tree_stream,
-    unidentified::UnidentifiedPeer,
 };
-use crate::driver::Driver;
+use crate::{driver::Driver, unidentified::UnidentifiedPeer};
 use ostler_proto::{
     quorum_packet::{Packet, PacketError, PacketSplit, split},
     stat::ExtendedTypes,

@@ -9,9 +9,13 @@ use super::{
     peer_security::{OtherServers, PeerSecurity, SecurityError},
     peer_stream::PeerStream,
     tasks::Tasks,
-    unidentified::{UnidentifiedPeer, UnidentifiedPeers},
 };
-use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
+use crate::{
+    config::EnsembleSettings,
+    driver::Driver,
+    log_throttle::LogThrottle,
+    unidentified::{LimitedPort, UnidentifiedPeer, UnidentifiedPeers},
+};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
 use ostler_server_core::{DialTarget, Input, LogPart};
 use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
@@ -78,7 +82,7 @@ impl QuorumDoor {
             types,
             data_max,
             large: LargePackets::with_limit(data_max.saturating_mul(2)),
-            unidentified: UnidentifiedPeers::at("quorum"),
+            unidentified: UnidentifiedPeers::at(LimitedPort::of_peers("quorum")),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
