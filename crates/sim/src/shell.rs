@@ -225,6 +225,7 @@ impl World {
             Effect::HangUp(link) => self.hang_up(id, link),
             Effect::RefuseVotes { of, why } => unreachable!("{id} refuses the votes of {of:?}: {why}"),
             Effect::Servers(_) => {}
+            Effect::Audit(record) => unreachable!("{id} audits {record:?}, which nobody has asked for"),
         }
     }
 
