@@ -6,6 +6,7 @@ mod threads;
 
 use crate::{
     admin::{four_letter_door::FourLetterDoor, metrics::Loading},
+    audit::{self, AuditQueue, RunningAudit},
     client_conn::ClientService,
     clock::Clock,
     config::{ClientPortSettings, DataFolderSettings, ServerConfig},
@@ -14,14 +15,17 @@ use crate::{
     error::ServerError,
     handle::ServerHandle,
     listener::{self, ClientPort},
-    overrides::Overrides,
+    overrides::{Overrides, PeerListeners},
     room::Room,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
     timer_task,
 };
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
-use ostler_server_core::{Now, Server};
+use ostler_server_core::{
+    Now, Server,
+    audit::{AuditOperation, AuditResult},
+};
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
     io,
@@ -61,6 +65,35 @@ impl RunningServer {
         let Overrides { files, peers } = overrides;
         let socket = bind(&config.clients)?;
         let store = DataStore::take(&config.folders, files)?;
+        // After the lock of the folder: the audit file may be the one of another server that has it.
+        let settings = config.audit.as_ref();
+        let audit =
+            settings.map(|audit| RunningAudit::start(audit, config.folders.files_mode)).transpose()?;
+        let queue = audit.as_ref().map(RunningAudit::queue);
+        let started = RunningServer::serve(config, Ports { clients: socket, peers }, store, queue).await;
+        if let Some(audit) = &audit {
+            let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
+            audit::note_server(&audit.queue(), AuditOperation::ServerStart, result);
+        }
+        match started {
+            Ok(mut server) => {
+                server.threads.audit = audit;
+                Ok(server)
+            }
+            Err(error) => {
+                audit.into_iter().for_each(RunningAudit::end);
+                Err(error)
+            }
+        }
+    }
+
+    /// Loads the data, and serves.
+    async fn serve(
+        config: &ServerConfig,
+        sockets: Ports,
+        store: DataStore,
+        audit: Option<Arc<AuditQueue>>,
+    ) -> Result<RunningServer, ServerError> {
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
         let clock = Clock::start();
@@ -74,6 +107,7 @@ impl RunningServer {
             snapshots: snapshots.clone(),
             doors: ports.clone(),
             room: Room::new(config.limits.large_answers_max_bytes),
+            audit,
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
@@ -86,7 +120,7 @@ impl RunningServer {
         let work = SnapshotWork { settings: snapshot_settings, frozen, purge_every };
         threads.run_snapshots(work, store.lock.clone())?;
 
-        let port = client_port(&config.clients, socket)?;
+        let port = client_port(&config.clients, sockets.clients)?;
         let address = port.listener.local_addr().map_err(listen_error(&config.clients))?;
         let door = FourLetterDoor::new(config, &store.folders, disk.clone(), snapshots, loading);
         let service = ClientService {
@@ -100,7 +134,7 @@ impl RunningServer {
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk, driver.clone()));
         if let (Some(doors), Some(ensemble)) = (&ports, &config.ensemble) {
-            let opened = peer_ports::open(doors, ensemble, peers, &driver, &mut tasks).await;
+            let opened = peer_ports::open(doors, ensemble, sockets.peers, &driver, &mut tasks).await;
             if let Err(error) = opened {
                 // Another start may follow at once, and needs the folder.
                 threads.abandon().await;
@@ -125,6 +159,9 @@ impl RunningServer {
             () = disk.abandoned.notified() => None,
             failed = &mut self.disk_failed => failed.ok(),
         };
+        if let Some(audit) = &self.handle.driver.audit {
+            audit::note_server(audit, AuditOperation::ServerStop, AuditResult::Invoked);
+        }
         self.tasks.shutdown().await;
         self.handle.driver.leave_peers().await;
         self.handle.driver.ended();
@@ -135,6 +172,7 @@ impl RunningServer {
         } else {
             disk.abandon();
         }
+        self.handle.driver.end_audit();
         let threads = self.threads;
         threads.join().await;
         match failed.or_else(|| self.disk_failed.try_recv().ok()) {
@@ -142,6 +180,13 @@ impl RunningServer {
             None => Ok(()),
         }
     }
+}
+
+/// The sockets that a server listens on.
+struct Ports {
+    clients: std::net::TcpListener,
+    /// In place of the ports in the server's own line, if the caller has given them.
+    peers: Option<PeerListeners>,
 }
 
 /// A server's data: the folders, which no other process has.

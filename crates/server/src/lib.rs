@@ -4,6 +4,7 @@
 //! can have several servers.
 
 pub mod admin;
+mod audit;
 mod boot;
 mod client_conn;
 mod client_effects;
@@ -28,6 +29,7 @@ mod snapshot_thread;
 mod timer_task;
 mod traffic;
 
+pub use audit::AuditError;
 pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;
 pub use error::ServerError;
