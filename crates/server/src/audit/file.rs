@@ -58,9 +58,14 @@ impl RollingFile {
         Ok(())
     }
 
-    /// Whether the next line of this length goes to another file.
-    pub(super) fn is_full_for(&self, length: usize) -> bool {
-        self.size > 0 && self.size + length as u64 > self.max_bytes
+    /// Whether lines of this length go into this file. One that has no lines takes any.
+    pub(super) fn accepts(&self, length: usize) -> bool {
+        self.size == 0 || self.has_room_for(length)
+    }
+
+    /// Whether the file is not too large with lines of this length.
+    pub(super) fn has_room_for(&self, length: usize) -> bool {
+        self.size + length as u64 <= self.max_bytes
     }
 
     /// Begins another file.
@@ -116,7 +121,7 @@ mod tests {
 
     fn append(file: &mut RollingFile, line: &str) {
         file.follow_path().unwrap();
-        if file.is_full_for(line.len()) {
+        if !file.accepts(line.len()) {
             file.roll().unwrap();
         }
         file.append(line.as_bytes()).1.unwrap();

@@ -78,7 +78,7 @@ impl AuditThread {
     /// file.
     fn is_batch_over(&self, batch: usize, line: usize) -> bool {
         let is_full = match &self.writer {
-            AuditWriter::File(file) => file.is_full_for(batch + line),
+            AuditWriter::File(file) => !file.has_room_for(batch + line),
             AuditWriter::Journal => false,
         };
         batch > 0 && (is_full || batch + line > BATCH_BYTES)
@@ -131,9 +131,8 @@ fn log_end() {
 fn append(file: &mut RollingFile, bytes: &[u8], is_whole: bool) -> (usize, io::Result<()>) {
     // The rest of a batch goes where its beginning is.
     if is_whole {
-        let ready = file
-            .follow_path()
-            .and_then(|()| if file.is_full_for(bytes.len()) { file.roll() } else { Ok(()) });
+        let ready =
+            file.follow_path().and_then(|()| if file.accepts(bytes.len()) { Ok(()) } else { file.roll() });
         if let Err(error) = ready {
             return (0, Err(error));
         }
