@@ -46,8 +46,8 @@ pub enum AuditError {
     },
     /// Standard error does not go to the journal.
     #[error(
-        "audit.log.target=journald needs a systemd service whose standard error goes to the journal (JOURNAL_STREAM \
-         does not name it); set audit.log.target=file or StandardError=journal"
+        "the audit log cannot go to the journal: standard error is not the stream of the journal that JOURNAL_STREAM \
+         names; run the server as a service of systemd with StandardError=journal, or set audit.log.target=file"
     )]
     NoJournal,
 }
