@@ -35,7 +35,7 @@ pub struct AuditRecord {
     pub operation: AuditOperation,
     /// The path of the znode; `None` if the operation has none, or it is not known.
     pub znode: Option<ArcStr>,
-    /// The kind of the znode that a create asks for; `None` for other operations.
+    /// The kind of the znode that a create asks for; `None` for other operations, and for some creates in a multi.
     pub znode_type: Option<ZnodeType>,
     /// The entries of a setACL as the client has sent them; `None` for other operations.
     pub acl: Option<Box<[Acl]>>,
@@ -137,6 +137,16 @@ impl ZnodeType {
             6 => ZnodeType::PersistentSequentialWithTtl,
             _ => return None,
         })
+    }
+
+    /// Whether the znode gets a number.
+    pub fn is_sequential(self) -> bool {
+        matches!(
+            self,
+            ZnodeType::PersistentSequential
+                | ZnodeType::EphemeralSequential
+                | ZnodeType::PersistentSequentialWithTtl
+        )
     }
 
     /// The name in the audit log.

@@ -44,7 +44,7 @@ enum Asked {
         acl: Option<Box<[Acl]>>,
     },
     Reconfig,
-    /// The type for each of its operations, if that is a create.
+    /// The type for each of its operations, if that is a create whose type is recorded.
     Multi(Box<[Option<ZnodeType>]>),
 }
 
@@ -166,8 +166,11 @@ fn entry(sent: &RawAcl<'_>) -> Acl {
 
 fn type_in_multi(op: &MultiOp<'_>) -> Option<ZnodeType> {
     match op {
-        // As in upstream: there a createTTL in a multi has no type.
-        MultiOp::Create(create) if create.op != Op::CreateTtl => ZnodeType::from_flags(create.flags),
+        // As in upstream: in a multi a createTTL has no type, nor has a sequential znode, whose type is searched by the
+        // path with its number.
+        MultiOp::Create(create) if create.op != Op::CreateTtl => {
+            ZnodeType::from_flags(create.flags).filter(|znode_type| !znode_type.is_sequential())
+        }
         _ => None,
     }
 }

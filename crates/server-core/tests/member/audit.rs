@@ -112,13 +112,15 @@ fn a_multi_has_a_record_for_each_change_or_one_for_its_failure() {
         create("/a").into(),
         check("/a", 0),
         create("/a/s").sequential().ephemeral().into(),
+        create("/e").ephemeral().with_stat().into(),
         create("/t").ttl(1000).into(),
         set("/a", b"1"),
         delete("/t"),
     ];
     let each = [
         "create /a persistent success",
-        "create /a/s0000000000 ephemeral_sequential success",
+        "create /a/s0000000000 success",
+        "create /e ephemeral success",
         "create /t success",
         "setData /a success",
         "delete /t success",
