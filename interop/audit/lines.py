@@ -7,6 +7,7 @@ Only the time, the order of a client's user names, and the lines that Ostler alo
 import os
 import time
 
+from harness.jute import int64, ustring
 from harness.outcome import conclude, expect, expect_equal
 from harness.peers import need
 from harness.protocol import (
@@ -35,7 +36,6 @@ from harness.protocol import (
     request,
     set_body,
 )
-from harness.jute import int64, ustring
 from harness.server import Server, arguments, work_folder
 from harness.session import ConnectionLost, Refused, Session
 
