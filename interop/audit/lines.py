@@ -188,7 +188,8 @@ def check():
     deletion = ("operation", "ephemeralZNodeDeletionOnSessionCloseOrExpire")
 
     def split(lines):
-        return [line for line in lines if deletion not in line[1]], sorted(line for line in lines if deletion in line[1])
+        deletions = sorted(line for line in lines if deletion in line[1])
+        return [line for line in lines if deletion not in line[1]], deletions
 
     differences = []
     for their_part, our_part in zip(split(theirs), split(ours), strict=True):

@@ -7,6 +7,9 @@ use crate::{
 use ostler_proto::{
     acl::{Acl, Perms},
     error::ErrorCode,
+    jute::Writer,
+    op::Op,
+    path,
     quorum_packet::Packet,
     stat::ExtendedTypes,
     txn::{CreateTxn, Txn, TxnCreateKind},
@@ -68,6 +71,22 @@ fn a_follower_records_its_own_clients_write_when_it_commits() {
         let result = if error.is_none() { "success" } else { "failure" };
         assert_eq!(records(&follower), [format!("setData / {result}")]);
     }
+}
+
+#[test]
+fn a_change_of_the_ensemble_is_recorded_with_the_path_of_its_znode() {
+    let mut follower = follower();
+    let conn = follower.reconnect(1);
+    let mut body = Vec::new();
+    (0..3).for_each(|_| body.string(""));
+    body.i64(-1);
+    follower.request(conn, Op::Reconfig, &body);
+    let text = config(&[1, 2, 3], at(2, 2)).to_string();
+    let data = Some(text.as_bytes());
+    let txn = Txn::SetData { reconfig: true, path: path::CONFIG.into(), data, version: -1 };
+    follower.hears_of(at(2, 2), XID, txn);
+    follower.commits(at(2, 2));
+    assert_eq!(records(&follower), ["reconfig /zookeeper/config success"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ const NOW_MS: i64 = 1_795_587_950_681;
 
 fn of_client(users: &[&str], operation: AuditOperation) -> AuditRecord {
     let caller = AuditCaller::Client {
-        session: SessionId(0x1000_050a_a790_000),
+        session: SessionId(0x0100_0050_aa79_0000),
         users: users.iter().map(|user| (*user).to_owned()).collect(),
         address: [127, 0, 0, 1].into(),
     };
@@ -57,7 +57,7 @@ fn lines_are_those_of_java() {
     );
     assert_eq!(
         line(AuditRecord {
-            caller: AuditCaller::Server { session: Some(SessionId(0x1000_050a_a790_000)) },
+            caller: AuditCaller::Server { session: Some(SessionId(0x0100_0050_aa79_0000)) },
             znode: Some("/e".into()),
             ..server(AuditOperation::EphemeralDeletion, AuditResult::Success)
         }),
