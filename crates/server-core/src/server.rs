@@ -180,5 +180,6 @@ impl Server {
             }
         }
         self.connections.invariants();
+        self.audit_invariants();
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{AuditCaller, AuditOperation, AuditRecord, AuditResult, ZnodeType};
 use crate::{
-    connections::request_queue::WriteTxn,
+    connections::request_queue::{AnswerForm, Waiting, WriteTxn},
     context::Context,
     effect::Effect,
     input::{ClientRequest, ConnId, Now},
@@ -11,7 +11,7 @@ use crate::{
 use alloc::{
     borrow::Cow,
     boxed::Box,
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     vec::Vec,
 };
 use arcstr::ArcStr;
@@ -27,6 +27,8 @@ use ostler_tree::Outcome;
 /// An audited write that is proposed or forwarded.
 #[derive(Debug)]
 struct UndecidedWrite {
+    /// The connection that the request came on, which may be gone.
+    conn: ConnId,
     cxid: i32,
     txn: WriteTxn,
     caller: AuditCaller,
@@ -207,7 +209,7 @@ impl Server {
     ) {
         let Some(asked) = Asked::of(&request.request) else { return };
         let Some(caller) = self.audit_caller(conn, session) else { return };
-        let write = UndecidedWrite { cxid: request.xid.0, txn, caller, asked };
+        let write = UndecidedWrite { conn, cxid: request.xid.0, txn, caller, asked };
         self.audit_trail.sessions.entry(session).or_default().push_back(write);
     }
 
@@ -245,6 +247,29 @@ impl Server {
             }
             (_, txn) => done(txn, caller, None, None).into_iter().for_each(push),
         }
+    }
+
+    /// Each write that a connection waits for will be recorded, and no write is answered without its record.
+    pub(crate) fn audit_invariants(&self) {
+        if !self.config.audit {
+            return;
+        }
+        let mut waited_for = BTreeSet::new();
+        for (id, conn) in self.connections.iter() {
+            for request in &conn.queue {
+                if let Waiting::Write { head, txn, form } = request
+                    && !matches!(form, AnswerForm::Connected | AnswerForm::Upgraded | AnswerForm::Close)
+                {
+                    waited_for.insert((id, head.xid.0, txn.order()));
+                }
+            }
+        }
+        let undecided = self.audit_trail.sessions.values().flatten();
+        let undecided: BTreeSet<_> = undecided
+            .filter(|write| self.connections.is_connected(write.conn))
+            .map(|write| (write.conn, write.cxid, write.txn.order()))
+            .collect();
+        assert_eq!(waited_for, undecided, "writes under way, and those that will be recorded");
     }
 
     /// This server has lost its leader, or leads no more: records the writes under way. They may still be done.

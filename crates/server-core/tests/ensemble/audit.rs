@@ -113,6 +113,7 @@ fn the_number_of_a_request_alone_does_not_make_a_record() {
     let mut follower = follower();
     let conn = follower.reconnect(1);
     follower.request_write(conn);
+    follower.member.step(Input::Disconnected { conn });
     // The session's client has numbered another request alike, at another server.
     follower.hears_of(at(2, 2), XID, create_ephemeral("/e"));
     follower.commits(at(2, 2));
