@@ -4,8 +4,8 @@
 //! audit file cannot be written, records are lost. The alternatives are worse: to wait under the lock would stop the
 //! heartbeats, and one full disk would cost the ensemble its leader; to refuse writes would let the disk of the audit
 //! log decide whether the service runs. An operator has to be able to trust the log all the same, so no loss is silent:
-//! the number of lost records is written into the audit log itself, at their place, and the server's own log names each
-//! beginning of a loss as an error. There is room for some seconds of the heaviest load, and hours of a usual one.
+//! the number of lost records is written into the audit log itself, at their place, and the server's own log has an
+//! error, once a minute at most. There is room for some seconds of the heaviest load, and for a long time of a usual one.
 
 mod file;
 mod line;
