@@ -119,7 +119,11 @@ def checks(args, port):
                 lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"],
             ),
         ],
-        "counters": [Check("counters", "counters.run", common), Check("connections", "counters.connections", common)],
+        "counters": [
+            Check("counters", "counters.run", common),
+            Check("connections", "counters.connections", common),
+            Check("audit", "audit.lines", common),
+        ],
         "disk": [
             Check("handover", "disk.handover", common + quick),
             Check("links", "abuse.links", common),

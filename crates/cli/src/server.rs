@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ostler_server::{
-    RunningServer, ServerError,
+    AuditError, RunningServer, ServerError,
     config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
     logging, raise_limit_of_open_files,
 };
@@ -181,6 +181,8 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",
         ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
+        ServerError::Audit(AuditError::File { .. }) => "audit.log.file",
+        ServerError::Audit(AuditError::NoJournal) => "audit.log.target",
         ServerError::Thread(_)
         | ServerError::ListenForPeers { .. }
         | ServerError::Tls { .. }

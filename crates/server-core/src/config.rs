@@ -64,6 +64,12 @@ pub struct CoreConfig {
     pub snapshot_txns: u64,
     /// Bytes of log between snapshots, within a factor of two (`snapSizeLimitInKb`); `None` is no limit.
     pub snapshot_log_bytes: Option<u64>,
+    /// Whether clients' writes and the ends of ephemerals are recorded ([`Effect::Audit`]).
+    ///
+    /// [`Effect::Audit`]: crate::Effect::Audit
+    pub audit: bool,
+    /// Whether failed authentications are recorded, too.
+    pub audit_auth_failures: bool,
     /// A random number that differs between servers, so that they do not write snapshots at the same time.
     pub seed: u64,
 }
@@ -99,6 +105,8 @@ impl Default for CoreConfig {
             container_max_never_used_ms: 0,
             snapshot_txns: 100_000,
             snapshot_log_bytes: Some(4 << 30),
+            audit: false,
+            audit_auth_failures: true,
             seed: 1,
         }
     }

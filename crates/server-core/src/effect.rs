@@ -1,6 +1,6 @@
 //! The effects of a step: the acts that the shell has to carry out.
 
-use crate::input::ConnId;
+use crate::{audit::AuditRecord, input::ConnId};
 use alloc::{boxed::Box, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{
@@ -197,6 +197,10 @@ pub enum Effect {
     },
     /// Send everything that waits for a connection of the quorum port, then close it.
     HangUp(LinkId),
+    /// Write this into the audit log, in the order of these effects. It comes only with [`CoreConfig::audit`].
+    ///
+    /// [`CoreConfig::audit`]: crate::CoreConfig::audit
+    Audit(Box<AuditRecord>),
 }
 
 /// A message on the quorum port.

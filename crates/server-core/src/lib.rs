@@ -6,6 +6,7 @@
 #![no_std]
 extern crate alloc;
 
+pub mod audit;
 pub mod config;
 mod connections;
 mod context;

@@ -128,6 +128,9 @@ impl Server {
         if form == AnswerForm::Close {
             self.connections.set_phase(conn, Phase::Closing { session });
         }
+        if self.config.audit {
+            self.note_for_audit(conn, session, request, txn);
+        }
         self.connections.enqueue(conn, Waiting::Write { head: request.head(cx.now.mono), txn, form });
     }
 
@@ -178,6 +181,7 @@ impl Server {
         let Some(state) = self.connections.get_mut(conn) else { return };
         let Some(ids) = auth::authenticate(&self.config, state.peer.ip(), scheme, auth) else {
             self.stats.auth_failed += 1;
+            self.audit_failed_auth(cx, conn);
             self.reply_at_once(cx, conn, xid, Err(ErrorCode::AuthFailed));
             return self.close(cx, conn, CloseReason::AuthFailed);
         };
@@ -186,6 +190,7 @@ impl Server {
         }
         // Identities go along with each forwarded request, and into each ACL that says `auth`.
         if state.ids.all().len() > IDS_MAX || state.ids.size() > IDS_SIZE_MAX {
+            self.audit_failed_auth(cx, conn);
             self.reply_at_once(cx, conn, xid, Err(ErrorCode::AuthFailed));
             return self.close(cx, conn, CloseReason::AuthFailed);
         }

@@ -1,6 +1,7 @@
 //! A server as a value: [`Server::step`] takes an input, passes it to the part that owns it, and returns the effects.
 
 use crate::{
+    audit::AuditTrail,
     config::CoreConfig,
     connections::{Connections, backlog::Backlog},
     context::Context,
@@ -35,6 +36,8 @@ pub struct Server {
     pub(crate) stats: Stats,
     pub(crate) work: Work,
     pub(crate) backlog: Backlog,
+    /// Empty if nothing is audited.
+    pub(crate) audit_trail: AuditTrail,
     /// A cache, so it is behind a cell.
     pub(crate) last_list: RefCell<Option<SharedList>>,
 }
@@ -77,6 +80,7 @@ impl Server {
             stats: Stats::default(),
             work: Work::default(),
             backlog: Backlog::default(),
+            audit_trail: AuditTrail::default(),
             last_list: RefCell::new(None),
             tree,
             config,
@@ -178,5 +182,6 @@ impl Server {
             }
         }
         self.connections.invariants();
+        self.audit_invariants();
     }
 }

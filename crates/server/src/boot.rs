@@ -7,6 +7,7 @@ mod threads;
 
 use crate::{
     admin::{four_letter_door::FourLetterDoor, metrics::Loading},
+    audit::{self, AuditQueue, RunningAudit},
     client_conn::ClientService,
     clock::Clock,
     config::{DataFolderSettings, ServerConfig},
@@ -14,19 +15,23 @@ use crate::{
     driver::{Driver, DriverParts},
     error::ServerError,
     handle::ServerHandle,
-    overrides::Overrides,
-    peers::PeerSecurity,
+    overrides::{Overrides, PeerListeners},
+    peers::{PeerConfigs, PeerSecurity},
     room::Room,
     sasl_files::SaslParts,
     sasl_logins::SaslQueue,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
     timer_task,
+    tls_files::TlsFiles,
     tls_handshake::PortSecurity,
 };
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
-use ostler_server_core::{CoreConfig, Now, Server};
+use ostler_server_core::{
+    CoreConfig, Now, Server,
+    audit::{AuditOperation, AuditResult},
+};
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
     net::SocketAddr,
@@ -64,11 +69,39 @@ impl RunningServer {
         overrides: Overrides,
     ) -> Result<RunningServer, ServerError> {
         let Overrides { files, peers } = overrides;
-        let client_ports = ClientPorts::bind(&config.clients)?;
-        let address = client_ports.address()?;
-        let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
-        let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?.flatten();
+        let ports = Ports::open(config, peers)?;
         let store = DataStore::take(&config.folders, files)?;
+        // After the lock of the folder: the audit file may be the one of another server that has it.
+        let settings = config.audit.as_ref();
+        let audit =
+            settings.map(|audit| RunningAudit::start(audit, config.folders.files_mode)).transpose()?;
+        let queue = audit.as_ref().map(RunningAudit::queue);
+        let started = RunningServer::serve(config, ports, store, queue).await;
+        if let Some(audit) = &audit {
+            let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
+            audit::note_server(&audit.queue(), AuditOperation::ServerStart, result);
+        }
+        match started {
+            Ok(mut server) => {
+                server.threads.audit = audit;
+                Ok(server)
+            }
+            Err(error) => {
+                audit.into_iter().for_each(RunningAudit::end);
+                Err(error)
+            }
+        }
+    }
+
+    /// Loads the data, and serves.
+    async fn serve(
+        config: &ServerConfig,
+        opened: Ports,
+        store: DataStore,
+        audit: Option<Arc<AuditQueue>>,
+    ) -> Result<RunningServer, ServerError> {
+        let Ports { clients, peers, security, quorum_files, sasl } = opened;
+        let address = clients.address()?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
         let clock = Clock::start();
@@ -85,6 +118,7 @@ impl RunningServer {
             doors: ports.clone(),
             room: Room::new(config.limits.large_answers_max_bytes),
             sasl: sasl.as_ref().map_or_else(SaslQueue::none, |sasl| sasl.queue.clone()),
+            audit,
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
@@ -106,7 +140,7 @@ impl RunningServer {
         };
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
-        client_ports.serve(&config.clients, own, &service, &mut tasks)?;
+        clients.serve(&config.clients, own, &service, &mut tasks)?;
         if let Some(sasl) = sasl {
             sasl.spawn(&driver, &mut tasks);
         }
@@ -141,6 +175,9 @@ impl RunningServer {
             () = disk.abandoned.notified() => None,
             failed = &mut self.disk_failed => failed.ok(),
         };
+        if let Some(audit) = &self.handle.driver.audit {
+            audit::note_server(audit, AuditOperation::ServerStop, AuditResult::Invoked);
+        }
         self.tasks.shutdown().await;
         self.handle.driver.leave_peers().await;
         self.handle.driver.ended();
@@ -151,12 +188,34 @@ impl RunningServer {
         } else {
             disk.abandon();
         }
+        self.handle.driver.end_audit();
         let threads = self.threads;
         threads.join().await;
         match failed.or_else(|| self.disk_failed.try_recv().ok()) {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+}
+
+/// The ports, and the parts that protect them.
+struct Ports {
+    clients: ClientPorts,
+    /// In place of the ports in the server's own line, if the caller has given them.
+    peers: Option<PeerListeners>,
+    security: Arc<PeerSecurity>,
+    /// The files of TLS between the servers.
+    quorum_files: Option<TlsFiles<PeerConfigs>>,
+    sasl: Option<SaslParts>,
+}
+
+impl Ports {
+    /// Takes the ports for clients, and reads the files of TLS and SASL.
+    fn open(config: &ServerConfig, peers: Option<PeerListeners>) -> Result<Ports, ServerError> {
+        let clients = ClientPorts::bind(&config.clients)?;
+        let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
+        let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?.flatten();
+        Ok(Ports { clients, peers, security, quorum_files, sasl })
     }
 }
 

@@ -2,6 +2,7 @@
 //! blocks; nobody awaits while holding the lock.
 
 use crate::{
+    audit::AuditQueue,
     client_effects::ClientEffects,
     clock::Clock,
     disk_thread::DiskQueue,
@@ -69,6 +70,8 @@ pub(crate) struct DriverParts {
     pub(crate) doors: Option<Doors>,
     pub(crate) room: Room,
     pub(crate) sasl: SaslQueue,
+    /// `None` if nothing is audited.
+    pub(crate) audit: Option<Arc<AuditQueue>>,
 }
 
 /// The core of a running server, with its lock and the parts that its effects go to.
@@ -91,6 +94,7 @@ pub(crate) struct Driver {
     pub(crate) traffic: Traffic,
     pub(crate) room: Arc<Room>,
     sasl: SaslQueue,
+    pub(crate) audit: Option<Arc<AuditQueue>>,
 }
 
 /// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
@@ -123,7 +127,7 @@ pub(crate) struct Taken {
 
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
-        let DriverParts { disk, snapshots, doors, room, sasl } = parts;
+        let DriverParts { disk, snapshots, doors, room, sasl, audit } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -148,6 +152,7 @@ impl Driver {
             reloaded: Notify::new(),
             traffic: Traffic::default(),
             room: Arc::new(room),
+            audit,
         }
     }
 
@@ -293,6 +298,15 @@ impl Driver {
         told
     }
 
+    /// Ends the audit log after the records that wait, and those of writes whose outcome is not known.
+    pub(crate) fn end_audit(&self) {
+        if let Some(audit) = &self.audit {
+            let undecided = self.lock().server.undecided_audits(self.clock.now());
+            undecided.into_iter().for_each(|record| audit.push(Box::new(record)));
+            audit.stop();
+        }
+    }
+
     /// Ends all waiting: nothing will change any more.
     pub(crate) fn ended(&self) {
         let core = &mut *self.lock();
@@ -386,6 +400,11 @@ impl Driver {
                 Effect::Connected { conn, response } => clients.connected(conn, &response),
                 Effect::SaslToken { conn, xid, token } => self.sasl.put(conn, xid, token),
                 Effect::Close { conn, reason } => clients.close(conn, reason),
+                Effect::Audit(record) => {
+                    if let Some(audit) = &self.audit {
+                        audit.push(record);
+                    }
+                }
                 Effect::Persist { seq, op } => self.disk.push(seq, op),
                 Effect::Snapshot(frozen) => self.snapshots.push(frozen),
                 Effect::ToPeer { link, message } => {

@@ -1,5 +1,6 @@
 //! Why a server does not start, or stops.
 
+use crate::audit::AuditError;
 use ostler_storage::StorageError;
 use ostler_tls::material::TlsFileError;
 use std::{io, net::SocketAddr, path::PathBuf};
@@ -31,6 +32,9 @@ pub enum ServerError {
         /// The problem, without any secret.
         problem: String,
     },
+    /// The audit log cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// A port for other servers cannot be bound.
     #[error(
         "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's? If its \

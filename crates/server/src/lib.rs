@@ -4,6 +4,7 @@
 //! can have several servers.
 
 pub mod admin;
+mod audit;
 mod boot;
 mod client_conn;
 mod client_effects;
@@ -34,6 +35,7 @@ mod tls_handshake;
 mod traffic;
 mod unidentified;
 
+pub use audit::AuditError;
 pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;
 pub use error::ServerError;

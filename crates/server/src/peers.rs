@@ -25,7 +25,7 @@ mod tree_stream;
 pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;
 pub(crate) use peer_outbox::{PeerOutbox, WAITING_MAX};
-pub(crate) use peer_security::{OtherServers, PeerSecurity};
+pub(crate) use peer_security::{OtherServers, PeerConfigs, PeerSecurity};
 pub(crate) use quorum_door::QuorumDoor;
 
 /// The functions that read bytes of other servers, for the fuzz targets.

@@ -1,8 +1,12 @@
 //! The identities of a client, and the permissions that ACLs give to them.
 
-use crate::work::Work;
-use alloc::{boxed::Box, vec::Vec};
-use core::{cell::RefCell, hash::BuildHasher, net::IpAddr};
+use crate::{requests::auth::user_name, work::Work};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use core::{
+    cell::{OnceCell, RefCell},
+    hash::BuildHasher,
+    net::IpAddr,
+};
 use hashbrown::HashTable;
 use ostler_proto::acl::{Id, Perms};
 use ostler_tree::{AclList, acl_list::is_of_addresses};
@@ -30,6 +34,8 @@ pub(crate) struct Identities {
     by_id: HashTable<u32>,
     /// A cache of the permissions that ACLs give. The serial of an ACL decides its place.
     verdicts: RefCell<Option<Box<Verdicts>>>,
+    /// The user names for the audit log, once they were needed.
+    users: OnceCell<Arc<[String]>>,
 }
 
 /// Whether a client has logged in by SASL.
@@ -69,6 +75,7 @@ impl Identities {
             return;
         }
         *self.verdicts.get_mut() = None;
+        self.users.take();
         self.size += id.size();
         self.is_super |= id.scheme == "super";
         if id.scheme == "sasl" && self.sasl != SaslUser::Super {
@@ -103,6 +110,12 @@ impl Identities {
 
     pub(crate) fn size(&self) -> usize {
         self.size
+    }
+
+    /// The user names, as `whoAmI` shows them, without those of scheme `super`.
+    pub(crate) fn users(&self) -> Arc<[String]> {
+        let named = || self.ids.iter().filter(|id| id.scheme != "super").map(user_name).collect();
+        self.users.get_or_init(named).clone()
     }
 
     pub(crate) fn is_super(&self) -> bool {

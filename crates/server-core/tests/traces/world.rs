@@ -213,6 +213,7 @@ impl World {
                 self.send(id, link, Message::Closed(link));
                 self.net.links.remove(&link);
             }
+            Effect::Audit(record) => self.effect(format!("{id} audits {record:?}")),
         }
     }
 

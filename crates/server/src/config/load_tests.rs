@@ -142,6 +142,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
         four_letter_whitelist: whitelist,
         readonly_mode_enabled: false,
         reconfig_enabled: false,
+        audit: None,
         ensemble: None,
     };
     assert_eq!(config, expected);
@@ -175,7 +176,9 @@ fn every_obeyed_setting_reaches_the_config() {
          znode.container.checkIntervalMs=70\nznode.container.maxPerMinute=80\n\
          znode.container.maxNeverUsedIntervalMs=90\nskipACL=yes\nDigestAuthenticationProvider.superDigest=super:x=\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\nallowSaslFailedClients=true\n\
-         4lw.commands.whitelist=ruok,mntr\nreadonlymode.enabled=true\nreconfigEnabled=true\n",
+         4lw.commands.whitelist=ruok,mntr\nreadonlymode.enabled=true\nreconfigEnabled=true\n\
+         audit.enable=true\naudit.log.file=/audit.log\naudit.log.maxFileSize=3\naudit.log.maxFiles=4\n\
+         audit.log.authFailures=false\n",
     );
     let expected = ServerConfig {
         tick_time_ms: 100,
@@ -251,6 +254,12 @@ fn every_obeyed_setting_reaches_the_config() {
         four_letter_whitelist: config.four_letter_whitelist.clone(),
         readonly_mode_enabled: true,
         reconfig_enabled: true,
+        audit: Some(AuditSettings {
+            target: AuditTarget::File("/audit.log".into()),
+            max_file_bytes: 3 << 20,
+            max_files: 4,
+            auth_failures: false,
+        }),
         ensemble: None,
     };
     assert_eq!(config, expected);
@@ -441,4 +450,33 @@ fn a_file_that_cannot_be_read_is_named() {
         "cannot read the configuration file absent.cfg: No such file or directory (os error 2)"
     );
     assert!(matches!(load(file.dir.path()), Err(ConfigError::Unreadable { .. })));
+}
+
+#[test]
+fn the_audit_log_is_in_the_data_folder_by_default() {
+    let audit =
+        config_of_lines("audit.enable=true\naudit.impl.class=org.apache.zookeeper.audit.Slf4jAuditLogger\n")
+            .audit;
+    let expected = AuditSettings {
+        target: AuditTarget::File("/d/zookeeper_audit.log".into()),
+        max_file_bytes: 10 << 20,
+        max_files: 10,
+        auth_failures: true,
+    };
+    assert_eq!(audit, Some(expected));
+    let audit = config_of_lines("audit.enable=true\naudit.log.target=journald\n").audit.unwrap();
+    assert_eq!(audit.target, AuditTarget::Journald);
+}
+
+#[test]
+fn other_audit_loggers_are_refused_and_keys_without_the_switch_leave_a_warning() {
+    check_error_of_lines(
+        "audit.enable=true\naudit.impl.class=a.B\n",
+        "zoo.cfg:4: audit.impl.class: Java classes cannot be loaded here; remove the line, or write \
+         org.apache.zookeeper.audit.Slf4jAuditLogger",
+    );
+    check_notes(
+        "dataDir=/d\nclientPort=2181\naudit.log.maxFiles=5\n",
+        &["zoo.cfg:3: audit.log.maxFiles has no effect without audit.enable=true"],
+    );
 }

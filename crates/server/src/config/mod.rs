@@ -3,6 +3,7 @@
 //! [`keys`] is the table of all keys; `settings` checks the lines of a file against it; [`ServerConfig`] has the values
 //! for the server.
 
+mod audit;
 mod ensemble;
 mod error;
 mod groups;
@@ -23,6 +24,7 @@ mod load_tests;
 
 use std::path::Path;
 
+pub use audit::{AuditSettings, AuditTarget};
 pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
 pub use groups::{

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use super::audit::AuditSettings;
 use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine, QuorumTls};
 use super::error::{ConfigError, NoteLevel};
 use super::groups::{
@@ -43,6 +44,8 @@ pub struct ServerConfig {
     pub readonly_mode_enabled: bool,
     /// Whether reconfiguration requests are processed; false by default, which refuses them.
     pub reconfig_enabled: bool,
+    /// `None`, the default, if nothing is audited.
+    pub audit: Option<AuditSettings>,
     /// `None` for a standalone server.
     pub ensemble: Option<Box<EnsembleSettings>>,
 }
@@ -83,8 +86,10 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
     let session_passwords = SessionPasswords::from_settings(settings)?;
+    let audit = AuditSettings::from_settings(settings, data_dir.as_ref())?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
     config.sessions.session_passwords = session_passwords;
+    config.audit = audit;
     config.clients.secure = secure.map(Box::new);
     if let Deployment::Ensemble(mut ensemble, _) = deployment {
         ensemble.tls = QuorumTls::read(file, settings)?;
@@ -121,6 +126,7 @@ fn assemble(
         four_letter_whitelist: Whitelist::new(whitelist.as_deref(), readonly_mode_enabled),
         readonly_mode_enabled,
         reconfig_enabled: settings.bool("reconfigEnabled"),
+        audit: None,
         ensemble: None,
     }
 }

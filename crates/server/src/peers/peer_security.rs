@@ -78,7 +78,7 @@ pub(crate) struct OtherServers {
 }
 
 /// The configurations of both directions.
-pub(crate) struct Configs {
+pub(crate) struct PeerConfigs {
     incoming: Arc<ServerConfig>,
     outgoing: Arc<ClientConfig>,
 }
@@ -99,7 +99,7 @@ pub(super) struct Logins {
 
 struct Tls {
     settings: QuorumTls,
-    configs: RwLock<Arc<Configs>>,
+    configs: RwLock<Arc<PeerConfigs>>,
 }
 
 impl std::fmt::Debug for Tls {
@@ -108,10 +108,10 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-fn configs(material: &TlsMaterial, settings: &TlsSettings) -> Result<Configs, TlsFileError> {
+fn configs(material: &TlsMaterial, settings: &TlsSettings) -> Result<PeerConfigs, TlsFileError> {
     // The names are checked here, against all hosts of a server.
     let without_names = TlsSettings { hostname_verification: false, ..settings.clone() };
-    Ok(Configs {
+    Ok(PeerConfigs {
         incoming: Arc::new(material.server_config(settings)?),
         outgoing: Arc::new(material.client_config(&without_names)?),
     })
@@ -127,7 +127,7 @@ impl PeerSecurity {
     /// Reads the files of TLS and of the logins. Returns those of TLS, which are to be watched, too.
     pub(crate) fn open(
         ensemble: Option<&EnsembleSettings>,
-    ) -> Result<(Arc<PeerSecurity>, Option<TlsFiles<Configs>>), ServerError> {
+    ) -> Result<(Arc<PeerSecurity>, Option<TlsFiles<PeerConfigs>>), ServerError> {
         let logins = match ensemble.and_then(|ensemble| ensemble.sasl.as_ref()) {
             None => None,
             Some(settings) => {
@@ -143,7 +143,7 @@ impl PeerSecurity {
     }
 
     /// Uses these for new connections.
-    pub(crate) fn replace(&self, changed: Configs) {
+    pub(crate) fn replace(&self, changed: PeerConfigs) {
         if let Some(tls) = &self.tls {
             // A panic aborts the process, so a poisoned lock is never met.
             *tls.configs.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(changed);
@@ -221,7 +221,7 @@ impl PeerSecurity {
 }
 
 impl Tls {
-    fn configs(&self) -> Arc<Configs> {
+    fn configs(&self) -> Arc<PeerConfigs> {
         self.configs.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -21,7 +21,7 @@ use tokio::{
 /// Panics in threads of servers. A runtime hides them here; a release build would abort.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static HOOK: Once = Once::new();
-const SERVER_THREADS: [&str; 3] = ["server", "disk", "snapshot"];
+const SERVER_THREADS: [&str; 4] = ["server", "disk", "snapshot", "audit"];
 
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
