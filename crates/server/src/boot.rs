@@ -136,6 +136,7 @@ impl RunningServer {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
             security: PortSecurity::Plain,
+            handshake_log: Arc::default(),
             door: Arc::new(door),
         };
         let mut tasks = JoinSet::new();

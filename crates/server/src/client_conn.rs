@@ -10,10 +10,11 @@ use crate::{
     client_stream::ClientStream,
     driver::Driver,
     listener::ConnSlot,
+    log_throttle::{LogBudget, LogTurn},
     outbox::Outbox,
     room::Waiter,
     sending::Sending,
-    tls_handshake::{PortSecurity, SecuredStream},
+    tls_handshake::{HandshakeError, PortSecurity, SecuredStream},
     unidentified::UnidentifiedPeer,
 };
 use ostler_server_core::{CloseReason, ConnId, Input, input::Mono};
@@ -22,7 +23,7 @@ use std::{
     future::poll_fn,
     io,
     net::SocketAddr,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -146,6 +147,8 @@ pub(crate) struct ClientService {
     pub(crate) driver: Arc<Driver>,
     pub(crate) limits: Arc<ConnLimits>,
     pub(crate) security: PortSecurity,
+    /// Limits the log lines about failed TLS handshakes.
+    pub(crate) handshake_log: Arc<Mutex<LogBudget>>,
     pub(crate) door: Arc<FourLetterDoor>,
 }
 
@@ -171,20 +174,23 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
     let begun = begun.await;
     drop(unidentified);
     let Some(begun) = begun else { return service.driver.traffic.count_failed_handshake() };
-    let secured = match begun {
-        Ok(Ok(secured)) => secured,
-        Ok(Err(error)) => {
-            service.driver.traffic.count_failed_handshake();
-            tracing::warn!(%peer, %error, "a connection was closed before its TLS handshake was done");
-            return;
-        }
-        Err(_) => {
-            service.driver.traffic.count_failed_handshake();
-            tracing::info!(%peer, "a connection was closed: it has not done its TLS handshake in time");
-            return;
-        }
+    let failed = match begun {
+        Ok(Ok(secured)) => return Box::pin(serve_secured(secured, peer, place, service)).await,
+        Ok(Err(error)) => error,
+        Err(_) => HandshakeError::Late(within),
     };
-    Box::pin(serve_secured(secured, peer, place, service)).await;
+    service.driver.traffic.count_failed_handshake();
+    match service.handshake_log.lock().unwrap_or_else(PoisonError::into_inner).take_line() {
+        LogTurn::Line => {
+            tracing::warn!(%peer, error = %failed, "a connection was closed before its TLS handshake was done");
+        }
+        LogTurn::LastLine => tracing::warn!(
+            %peer, error = %failed,
+            "a connection was closed before its TLS handshake was done; for a minute more of them are only counted \
+             (unsuccessful_handshake in mntr)"
+        ),
+        LogTurn::None => {}
+    }
 }
 
 /// Serves a connection without TLS until its end.

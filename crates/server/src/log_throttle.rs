@@ -19,3 +19,50 @@ impl LogThrottle {
         is_due
     }
 }
+
+/// Limits log lines about single events that an attacker can cause without end.
+#[derive(Debug, Default)]
+pub(crate) struct LogBudget {
+    begun: Option<Instant>,
+    lines: u32,
+}
+
+/// The most lines of a [`LogBudget`] in [`LOG_AGAIN_AFTER`].
+const LINES_MAX: u32 = 20;
+
+/// Whether an event may have a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogTurn {
+    Line,
+    /// The last line for a while: it has to say so.
+    LastLine,
+    None,
+}
+
+impl LogBudget {
+    /// Takes a line, if there is one left.
+    pub(crate) fn take_line(&mut self) -> LogTurn {
+        if self.begun.is_none_or(|at| at.elapsed() >= LOG_AGAIN_AFTER) {
+            (self.begun, self.lines) = (Some(Instant::now()), 0);
+        }
+        self.lines = self.lines.saturating_add(1);
+        match self.lines {
+            ..LINES_MAX => LogTurn::Line,
+            LINES_MAX => LogTurn::LastLine,
+            _ => LogTurn::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_events_has_few_lines() {
+        let mut budget = LogBudget::default();
+        let turns: Vec<LogTurn> = (0..1000).map(|_| budget.take_line()).collect();
+        assert_eq!(turns.iter().filter(|turn| **turn == LogTurn::Line).count(), LINES_MAX as usize - 1);
+        assert_eq!(turns.iter().filter(|turn| **turn == LogTurn::LastLine).count(), 1);
+    }
+}

@@ -55,6 +55,8 @@ pub(crate) enum HandshakeError {
     PlainText,
     #[error("the connection ended in the middle of it")]
     Ended,
+    #[error("it was not done within {0:?}")]
+    Late(Duration),
     #[error("{}", refusal(.0))]
     Refused(rustls::Error),
     #[error(transparent)]

@@ -63,6 +63,7 @@ impl Server {
 
     fn refuse_login(&mut self, cx: &mut Context<'_>, conn: ConnId, xid: Xid) {
         self.stats.auth_failed += 1;
+        self.audit_failed_auth(cx, conn);
         let is_enforced = self.config.enforced_auth_schemes.iter().any(|scheme| scheme == "sasl");
         if self.config.allow_sasl_failed_clients && !is_enforced {
             return self.reply_at_once(cx, conn, xid, Ok(Body::Token(None)));

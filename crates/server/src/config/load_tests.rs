@@ -1,6 +1,7 @@
 //! Whole files, as operators and test harnesses write them.
 
 mod ensemble;
+mod security;
 
 use std::path::PathBuf;
 
@@ -282,7 +283,6 @@ fn the_file_of_kazoos_test_harness_is_a_single_node() {
         text,
         &[
             "zoo.cfg:6: admin.serverPort: Belongs to the HTTP admin server, which this build does not have",
-            "zoo.cfg:7: authProvider.1: Java classes cannot be loaded here; the schemes are ip, digest and world",
             "zoo.cfg:12: serverCnxnFactory: Belongs to a Java network library; there is one connection layer here",
         ],
     );
@@ -403,11 +403,12 @@ fn enforced_authentication_needs_schemes_that_exist() {
     );
     check_error_of_lines(
         "enforce.auth.enabled=true\nenforce.auth.schemes=digest,x509",
-        "zoo.cfg:4: enforce.auth.schemes: the scheme x509 is not available; there are digest and ip",
+        "zoo.cfg:4: enforce.auth.schemes: the scheme x509 needs a secureClientPort",
     );
     check_error_of_lines(
         "sessionRequireClientSASLAuth=true",
-        "zoo.cfg:3: sessionRequireClientSASLAuth: the scheme sasl is not available; there are digest and ip",
+        "zoo.cfg:3: sessionRequireClientSASLAuth: the scheme sasl needs a line \
+         authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     );
     let config = config_of_lines(
         "sessionRequireClientSASLAuth=true\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",

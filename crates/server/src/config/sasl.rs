@@ -120,6 +120,23 @@ impl QuorumSasl {
     }
 }
 
+/// Refuses providers that are not here.
+pub(super) fn check_providers(settings: &Settings) -> Result<(), ConfigError> {
+    const KNOWN: [&str; 4] = ["SASL", "X509", "Digest", "IP"];
+    let is_known = |class: &str| {
+        let name = class.strip_prefix("org.apache.zookeeper.server.auth.");
+        let scheme = name.and_then(|name| name.strip_suffix("AuthenticationProvider"));
+        scheme.is_some_and(|scheme| KNOWN.contains(&scheme))
+    };
+    match settings.family("authProvider.*").find(|entry| !is_known(&entry.value)) {
+        None => Ok(()),
+        Some(entry) => Err(entry.refused(
+            "Java classes cannot be loaded here, and ACLs of the provider's scheme would protect nothing; known are the \
+             providers of ZooKeeper for ip, digest, x509 and sasl",
+        )),
+    }
+}
+
 /// Whether a line `authProvider.N` names the provider of the scheme `sasl`.
 pub(super) fn has_provider(settings: &Settings) -> bool {
     settings.family("authProvider.*").any(|entry| entry.value.ends_with(PROVIDER))
