@@ -209,6 +209,11 @@ class Run:
         the numbers are at that moment what a fresh count gives."""
         super_slot = self.slots[0]
         for path in [p for p in self.lockstep.tree.order if p.endswith("/zookeeper_stats")]:
+            # A znode with children cannot be deleted.
+            below = [p for p in self.lockstep.tree.order if p.startswith(path + "/")]
+            for inner in sorted(below, key=len, reverse=True):
+                fields = {"path": inner, "version": -1}
+                self._burst(super_slot, [Request("delete", protocol.path_version(inner, -1), fields)])
             fields = {"path": path, "version": -1, "data": b"", "flags": 0, "acl": OPEN}
             self._burst(super_slot, [Request("delete", protocol.path_version(path, -1), fields)])
             self._burst(super_slot, [Request("create", protocol.create(path, b"", OPEN, 0), fields)])

@@ -5,10 +5,17 @@ use crate::{
     member::{Member, SESSION, at, config},
 };
 use ostler_proto::{
-    error::ErrorCode, id::SessionId, jute::Writer, op::Op, quorum_packet::Packet, stat::ExtendedTypes,
+    error::ErrorCode,
+    id::{SessionId, Xid},
+    jute::Writer,
+    op::Op,
+    quorum_packet::Packet,
+    reply::{Body, Reply},
+    request::MultiHeader,
+    stat::ExtendedTypes,
     txn::Txn,
 };
-use ostler_server_core::{ConnId, Input, quorum::LocalSessions};
+use ostler_server_core::{ConnId, Effect, Input, quorum::LocalSessions};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -206,4 +213,42 @@ fn the_connection_before_is_closed_as_its_session_comes_back() {
     let earlier = follower.reconnect(1);
     let conn = follower.ask_for_session(2);
     assert!(follower.has_closed(earlier) && !follower.has_closed(conn));
+}
+
+/// The rest of a long multiRead is read before a transaction is applied, so that it shows one zxid.
+#[test]
+fn a_multi_read_under_way_is_whole_when_a_transaction_is_applied() {
+    let mut follower = Follower::start();
+    let conn = follower.reconnect(1);
+    let count = 5_000;
+    let mut body = Vec::new();
+    for _ in 0..count {
+        MultiHeader { code: Op::GetData.code(), done: false, error: -1 }.write(&mut body);
+        body.string("/");
+        body.bool(false);
+    }
+    MultiHeader::END.write(&mut body);
+    follower.request(conn, Op::MultiRead, &body);
+    assert_eq!(follower.answers(conn), [], "it takes more than one turn");
+    follower.hears_of_write(at(2, 2), 1);
+    follower.commits(at(2, 2));
+    let results = follower.member.effects.iter().find_map(|effect| match effect {
+        Effect::Reply { reply: Reply { result: Ok(Body::Multi(results)), .. }, .. } => Some(results.len()),
+        _ => None,
+    });
+    assert_eq!(results, Some(count));
+}
+
+/// As upstream answers it, whatever number the client has given it.
+#[test]
+fn a_ping_is_answered_with_the_number_of_pings() {
+    let mut follower = Follower::start();
+    let conn = follower.reconnect(1);
+    follower.request(conn, Op::Ping, &[]);
+    let xid = follower.member.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Reply { reply, .. } => Some(reply.xid),
+        _ => None,
+    });
+    assert_eq!(xid, Some(Xid::PING));
+    assert!(follower.member.server.learns_sessions(), "the leader decides when sessions expire");
 }

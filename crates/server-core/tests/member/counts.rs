@@ -2,10 +2,16 @@
 
 use crate::{
     member::{Client, Member, TIMEOUT_MS},
-    wire::{children, create, delete, exists, get, ping, set},
+    sight::Sight,
+    wire::{WireRequest, auth, children, create, delete, exists, get, multi, ping, set},
 };
-use ostler_proto::{error::ErrorCode, op::Op};
-use ostler_server_core::{report::ConnReport, stats::Summary};
+use ostler_proto::{
+    error::ErrorCode,
+    jute::{Reader, Writer},
+    op::Op,
+    reply::Body,
+};
+use ostler_server_core::{CloseReason, Input, report::ConnReport, stats::Summary};
 
 fn line(m: &Member, of: Client) -> ConnReport {
     m.server.connections().into_iter().find(|report| report.conn == of.conn).expect("it has a line")
@@ -99,4 +105,130 @@ fn a_connection_whose_session_went_elsewhere_is_shown_no_more() {
     let conns: Vec<_> = m.server.connections().into_iter().map(|report| report.conn).collect();
     assert_eq!((conns, m.server.summary().connections), (vec![now.conn], 1));
     assert_eq!(shown(&m, now), (None, 0, 1, 1));
+}
+
+#[test]
+fn auth_requests_count_whether_they_succeed_or_fail() {
+    let mut m = Member::new();
+    let a = m.join();
+    let counts = |m: &Member| {
+        let stats = m.server.summary().stats;
+        (stats.packets_received, stats.packets_sent, stats.auth_failed)
+    };
+    let before = counts(&m);
+    m.ask(a, auth("digest", b"bob:pw")).unwrap();
+    assert_eq!(counts(&m), (before.0 + 1, before.1 + 1, 0));
+    assert_eq!((line(&m, a).stats.received, line(&m, a).stats.sent), (2, 2), "with the handshake");
+    m.ask(a, auth("nope", b"bob:pw")).unwrap_err();
+    assert_eq!(counts(&m), (before.0 + 2, before.1 + 2, 1));
+}
+
+#[test]
+fn a_refused_multi_still_counts_as_received() {
+    let mut m = Member::new();
+    let a = m.join();
+    let before = m.server.summary().stats.writes.to_prepare;
+    for _ in 0..2 {
+        m.ask(a, multi(&[delete("/none")])).unwrap();
+    }
+    assert_eq!(m.server.summary().stats.writes.to_prepare, before + 2);
+}
+
+#[test]
+fn four_letter_words_count_as_packets_of_their_connection() {
+    let mut m = Member::new();
+    let a = m.join();
+    let (packets, own) = (m.server.summary().stats, line(&m, a).stats);
+    m.server.count_word(a.conn);
+    m.server.count_word(a.conn);
+    m.server.count_word_answered(a.conn, 3);
+    let after = m.server.summary().stats;
+    assert_eq!(after.packets_received, packets.packets_received + 2);
+    assert_eq!(after.packets_sent, packets.packets_sent + 3);
+    let now = line(&m, a).stats;
+    assert_eq!((now.received, now.sent), (own.received + 2, own.sent + 3));
+}
+
+#[test]
+fn connections_that_are_closed_do_not_count() {
+    let mut m = Member::new();
+    let (a, _, _) = (m.join(), m.join(), m.join());
+    assert_eq!(m.server.summary().connections, 3);
+    m.step(Input::CloseConnection(a.conn));
+    assert_eq!(m.server.summary().connections, 2);
+}
+
+#[test]
+fn sessions_that_expire_count_whether_time_or_an_operator_ends_them() {
+    let mut m = Member::new();
+    let (a, _) = (m.join_for(4_000), m.join_for(4_000));
+    m.step(Input::ExpireSession(a.session));
+    m.flush();
+    assert_eq!(m.server.summary().stats.stale_sessions_expired, 1);
+    m.pass(20_000);
+    m.flush();
+    assert_eq!(m.server.summary().stats.stale_sessions_expired, 2);
+    assert!(!m.server.learns_sessions(), "a standalone server decides itself");
+}
+
+#[test]
+fn the_time_of_a_read_behind_a_write_counts() {
+    let mut m = Member::new();
+    let a = m.join();
+    let before = m.server.summary().stats.read_latency_ms.summary.sum;
+    m.send(a, create("/a"));
+    m.send(a, get("/a"));
+    m.pause(250);
+    m.flush();
+    assert_eq!(m.server.summary().stats.read_latency_ms.summary.sum - before, 250);
+}
+
+/// Expiry closes the connection that the session has now.
+#[test]
+fn a_connection_that_a_session_has_left_takes_nothing_with_it() {
+    let mut m = Member::new();
+    let before = m.join_for(4_000);
+    let now = m.rejoin(before, 4_000);
+    m.hang_up(before);
+    m.step(Input::ExpireSession(now.session));
+    m.flush();
+    let is_closed = |(conn, sight): &(_, Sight)| {
+        *conn == now.conn && *sight == Sight::Closed(CloseReason::SessionExpired)
+    };
+    assert!(m.sights.iter().any(is_closed), "{:?}", m.sights);
+}
+
+#[test]
+fn ephemerals_are_those_below_the_prefix() {
+    let mut m = Member::new();
+    let a = m.join();
+    for path in ["/a1", "/a2", "/b"] {
+        m.ask(a, create(path).ephemeral()).unwrap();
+    }
+    let mut count = |prefix: &str| {
+        let ask = WireRequest::new(Op::GetEphemerals, |out| out.string(prefix));
+        let Ok(Body::Paths(paths)) = m.ask(a, ask) else { panic!("it is answered") };
+        let mut bytes = Vec::new();
+        paths.write(&mut bytes);
+        Reader::new(&bytes).i32().unwrap()
+    };
+    assert_eq!(["/", "", " ", "/a", "/b", "/c"].map(&mut count), [3, 3, 3, 2, 1, 0]);
+}
+
+/// A connection whose answers would take all memory is closed.
+#[test]
+fn a_connection_is_closed_when_too_much_is_answered_at_once() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.ask(a, create("/a").data(&vec![0; 1 << 20])).unwrap();
+    m.send(a, create("/b"));
+    let read = || WireRequest { code: Op::MultiRead.code(), ..multi(&[get("/a")]) };
+    for _ in 0..140 {
+        m.send(a, read());
+    }
+    m.forget();
+    m.flush();
+    let replies = m.sights.iter().filter(|(_, sight)| matches!(sight, Sight::Reply(_))).count();
+    assert_eq!(replies, 1 + 129, "the last one passes the limit of 128 MiB");
+    assert!(m.sights.iter().any(|(_, sight)| *sight == Sight::Closed(CloseReason::Protocol)));
 }
