@@ -41,7 +41,7 @@ class Check(NamedTuple):
 
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. The figures of
 # the long ones must not depend on each other.
-QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "disk", "ensemble", "abuse", "chaos"))
+QUICK_LANES = (("clients", "recipes", "kazoo", "differential", "security"), ("counters", "disk", "ensemble", "abuse", "chaos"))
 PORTS_OF_A_LANE = 1000
 
 PEERS_OF = {
@@ -53,6 +53,7 @@ PEERS_OF = {
     "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
+    "security": ["zk39", "zk38"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -107,6 +108,18 @@ def checks(args, port):
                 Check("cut-off-java-3.9", "recipes.cut_off", on_java("3.9")),
                 Check("cut-off-java-3.8", "recipes.cut_off", on_java("3.8")),
                 Check("herd-java-3.9", "recipes.herd", on_java("3.9")),
+            ]
+        ),
+        "security": [
+            Check("quorum-tls", "security.quorum_tls", common),
+            Check("quorum-sasl", "security.quorum_sasl", common),
+        ]
+        + (
+            []
+            if args.quick
+            else [
+                Check("quorum-tls-jks", "security.quorum_tls", common + ["--kind", "jks"]),
+                Check("quorum-tls-p12", "security.quorum_tls", common + ["--kind", "p12"]),
             ]
         ),
         "kazoo": [Check("kazoo-suite", "kazoo_suite", common + quick)],
