@@ -132,14 +132,9 @@ def check():
         flood.stopping = True
         expect(after - before < GROWTH_MAX_MIB, "the server grew by %.0f MiB" % (after - before))
         expect(new < 2, "a new client had to wait %.1f s" % new)
-    return "p99 of a read %.2f ms, in the flood %.2f ms (%.1f times); memory %.0f MiB, then %.0f; a new client in %.2f s" % (
-        quiet,
-        during,
-        during / quiet,
-        before,
-        after,
-        new,
-    )
+    memory = "memory %.0f MiB, then %.0f" % (before, after)
+    p99 = "p99 of a read %.2f ms, in the flood %.2f ms (%.1f times)" % (quiet, during, during / quiet)
+    return "%s; %s; a new client in %.2f s" % (p99, memory, new)
 
 
 if __name__ == "__main__":

@@ -83,10 +83,10 @@ def stays_out(makes, port):
     good, other = Authority(os.path.join(folder, "good")), Authority(os.path.join(folder, "other"), "other")
     good.issue("server")
     other.issue("server")
-    good.issue("stranger", names="DNS:stranger.example")
+    good.issue("elsewhere", names="DNS:elsewhere.example")
     wrong = {"plain": {}, "another authority": {"sslQuorum": "true", **other.keys("ssl.quorum.", "server")}}
     if makes[1] == makes[0]:  # a Java server takes every name
-        wrong["another name"] = {"sslQuorum": "true", **good.keys("ssl.quorum.", "stranger")}
+        wrong["another name"] = {"sslQuorum": "true", **good.keys("ssl.quorum.", "elsewhere")}
     settings = {"sslQuorum": "true", **good.keys("ssl.quorum.", "server")}
     cluster = Cluster(makes, folder, port, settings, host=lambda n: "localhost")
     bad = cluster[3]

@@ -241,7 +241,8 @@ mod tests {
         for secret in ["server-zk1.pem", "ca-key.pem"] {
             assert_eq!(fs::metadata(folder.join(secret)).unwrap().mode() & 0o777, 0o600, "{secret}");
         }
-        let text = perform(&CertsCommand::Client { name: "app".into(), place: place(&folder), days: 5 }).unwrap();
+        let text =
+            perform(&CertsCommand::Client { name: "app".into(), place: place(&folder), days: 5 }).unwrap();
         assert!(text.contains("x509:CN=app:cdrwa"), "{text}");
     }
 

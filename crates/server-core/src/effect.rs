@@ -128,7 +128,7 @@ pub enum Effect {
         conn: ConnId,
         /// The number of the request, for the report.
         xid: Xid,
-        /// The token.
+        /// The token as the client has sent it.
         token: Vec<u8>,
     },
     /// Send everything that waits for a connection, then close it. Its requests are not taken any more.

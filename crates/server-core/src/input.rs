@@ -126,7 +126,7 @@ pub enum Input<'a> {
         conn: ConnId,
         /// The number of the request in the effect.
         xid: Xid,
-        /// What the mechanism says.
+        /// The result of the mechanism.
         answer: SaslAnswer,
     },
     /// The first frame of a connection has come: the client opens a session, or comes back to one. The answer is

@@ -86,7 +86,7 @@ fn users_of(section: &JaasSection, text: &str, profile: Profile) -> Result<Users
     Ok(Users::new(profile, users.iter().map(|one| (&*one.user, &*one.password))))
 }
 
-/// What the servers of an ensemble log in with.
+/// The users with whom the servers of an ensemble log in.
 #[derive(Debug)]
 pub(crate) struct QuorumLogins {
     pub(crate) users: Users,

@@ -18,7 +18,7 @@ use tokio::{net::TcpStream, time::sleep};
 /// after the other comes to wait.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// What a port takes.
+/// The connections that a port takes.
 #[derive(Debug, Clone)]
 pub(crate) enum PortSecurity {
     Plain,

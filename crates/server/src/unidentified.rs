@@ -22,7 +22,7 @@ const ACCEPT_DELAY_AT_LIMIT: Duration = Duration::from_millis(1);
 pub(crate) struct LimitedPort {
     /// Its name, for the log.
     pub(crate) name: &'static str,
-    /// Who calls there.
+    /// The kind of caller.
     pub(crate) caller: Caller,
     /// The limit of unidentified peers from one address. Each has a file descriptor and a buffer.
     pub(crate) from_one_address: usize,
@@ -36,13 +36,13 @@ impl LimitedPort {
         LimitedPort { name, caller: Caller::Peer, from_one_address: 64, from_all: 512 }
     }
 
-    /// A port for clients that begin with a TLS handshake. Many of them may come back at once from one address, and each
-    /// takes about 30 KiB meanwhile.
+    /// A port for clients that begin with a TLS handshake. All clients of a network may come back at once. A caller that
+    /// sends nothing takes some KiB; one whose connection is closed would only call again.
     pub(crate) const TLS_CLIENTS: LimitedPort = LimitedPort {
         name: "TLS for clients",
         caller: Caller::Client,
-        from_one_address: 1024,
-        from_all: 2048,
+        from_one_address: 8192,
+        from_all: 16_384,
     };
 }
 

@@ -3,7 +3,7 @@
 /// The number of bytes that decide.
 pub const HEADER: usize = 5;
 
-/// What a connection begins with.
+/// The beginning of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FirstBytes {
     /// The header of a TLS record.

@@ -68,7 +68,7 @@ pub enum TlsFileError {
     Config(#[from] ConfigError),
 }
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Debug)]
 pub struct TlsMaterial {
     /// The own key and certificate.

@@ -2,8 +2,8 @@
 
 use super::CertsError;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, string::Ia5String,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType, string::Ia5String,
 };
 use std::net::IpAddr;
 use time::{Duration, OffsetDateTime};

@@ -134,8 +134,8 @@ async fn both_kinds_of_bytes_are_understood_at_a_unified_port() {
 #[tokio::test]
 async fn a_client_without_a_good_certificate_is_refused() {
     let secure = SecureServer::start(ClientAuth::Need);
-    let stranger = Authority::new("stranger").issue("client", &[]);
-    for own in [None, Some(&stranger)] {
+    let unknown = Authority::new("unknown").issue("client", &[]);
+    for own in [None, Some(&unknown)] {
         let refused = secure.builder(secure.port, own).connect().await;
         assert!(matches!(refused, Err(Error::Unreachable { .. })));
     }
@@ -148,8 +148,8 @@ async fn a_client_without_a_good_certificate_is_refused() {
 async fn a_wanted_certificate_has_to_be_good() {
     let secure = SecureServer::start(ClientAuth::Want);
     secure.connect(None).await.get_data("/").await.unwrap();
-    let stranger = Authority::new("stranger").issue("client", &[]);
-    let refused = secure.builder(secure.port, Some(&stranger)).connect().await;
+    let unknown = Authority::new("unknown").issue("client", &[]);
+    let refused = secure.builder(secure.port, Some(&unknown)).connect().await;
     assert!(matches!(refused, Err(Error::Unreachable { .. })));
 }
 

@@ -17,7 +17,7 @@ pub use client::{ChallengeResponse, SaslCredentials, is_proof, respond};
 pub use server::{RefusedLogin, ServerExchange, ServerStep};
 pub use users::{Users, UsersError};
 
-/// Who speaks with whom. The realm and the digest-uri are the same for all servers.
+/// The two parties of a login. The realm and the digest-uri are the same for all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
     /// Clients with servers.

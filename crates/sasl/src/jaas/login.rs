@@ -45,7 +45,7 @@ pub struct KerberosLogin {
     pub use_ticket_cache: bool,
 }
 
-/// What a section asks for.
+/// The login that a section asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
     /// DIGEST-MD5.

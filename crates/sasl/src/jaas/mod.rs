@@ -22,13 +22,13 @@ pub enum JaasError {
     Expected {
         /// The line, counted from 1.
         line: usize,
-        /// What should stand there.
+        /// The text that should stand there.
         expected: &'static str,
     },
     /// The file ends too early.
     #[error("the file ends where {expected} is expected")]
     Ends {
-        /// What should follow.
+        /// The text that should follow.
         expected: &'static str,
     },
     /// A text in quotation marks does not end on its line.
@@ -55,7 +55,7 @@ pub enum JaasError {
     },
 }
 
-/// What a login module does for the whole login.
+/// The weight of a login module in the whole login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
     /// `required`
@@ -73,7 +73,7 @@ pub enum Flag {
 pub struct LoginModule {
     /// The Java class.
     pub class: String,
-    /// What it does for the whole login.
+    /// Its weight in the whole login.
     pub flag: Flag,
     /// The options. Each name comes once.
     pub options: Vec<(String, String)>,

@@ -156,7 +156,7 @@ impl Tokens<'_> {
         }
     }
 
-    fn is_at(&mut self, mark: char) -> Result<bool, JaasError> {
+    fn peek_mark(&mut self, mark: char) -> Result<bool, JaasError> {
         Ok(self.peek()? == Some(&Token::Mark(mark)))
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn file(text: &str, property: &dyn Fn(&str) -> Option<String>) -> Res
         }
         tokens.mark('{', "{")?;
         let mut modules = Vec::new();
-        while !tokens.is_at('}')? {
+        while !tokens.peek_mark('}')? {
             modules.push(module(&mut tokens, property)?);
         }
         tokens.mark('}', "}")?;
@@ -198,7 +198,7 @@ fn module(
         }
     };
     let mut options: Vec<(String, String)> = Vec::new();
-    while !tokens.is_at(';')? {
+    while !tokens.peek_mark(';')? {
         let name = tokens.name("the name of an option, or ; behind the last one")?;
         tokens.mark('=', "= behind the name of an option")?;
         let value = tokens.name("a value, in quotation marks if it is no word")?;

@@ -9,7 +9,7 @@ use crate::{
 use alloc::{vec, vec::Vec};
 use ostler_proto::{acl::Id, error::ErrorCode, id::Xid, reply::Body};
 
-/// What the shell says of a client's token.
+/// The shell's answer to a client's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslAnswer {
     /// The client has to answer this.

@@ -69,7 +69,7 @@ impl From<HandshakeError> for SecurityError {
     }
 }
 
-/// What the election port and the quorum port know of the other servers.
+/// The other servers, as the election port and the quorum port know them.
 #[derive(Debug, Clone)]
 pub(crate) struct OtherServers {
     pub(crate) settings: EnsembleSettings,
