@@ -126,9 +126,7 @@ def checks(args, port):
                 Check("quorum-tls-jks", "security.quorum_tls", common + ["--kind", "jks"]),
                 Check("quorum-tls-p12", "security.quorum_tls", common + ["--kind", "p12"]),
                 Check(
-                    "security-clients-java-3.9",
-                    "security.clients",
-                    on_java("3.9") + ["--ostler", OSTLER.split()[0]],
+                    "security-clients-java-3.9", "security.clients", on_java("3.9") + ["--ostler", OSTLER.split()[0]]
                 ),
             ]
         ),

@@ -185,7 +185,7 @@ fn client_lines(folder: &Folder, file: &std::path::Path, name: &str) -> String {
 
 fn rotate(folder: &Folder, days: u32) -> Result<String, CertsError> {
     let old = folder.read_authority()?;
-    folder.begin_rotation(&Authority::make(&old.name(), days)?)?;
+    folder.begin_rotation(&Authority::make(&next_name(&old.name()), days)?)?;
     let trust = folder.trust();
     Ok(format!(
         "1. {} now trusts the old authority and the new one. Copy it to all servers and clients.\n\
@@ -195,6 +195,15 @@ fn rotate(folder: &Folder, days: u32) -> Result<String, CertsError> {
         trust.display(),
         trust.display()
     ))
+}
+
+/// Another name: of two authorities with one name Java trusts the last in the file only.
+fn next_name(name: &str) -> String {
+    let numbered = name.rsplit_once(' ').and_then(|(name, number)| Some((name, number.parse::<u32>().ok()?)));
+    match numbered {
+        Some((name, number)) => format!("{name} {}", number.saturating_add(1)),
+        None => format!("{name} 2"),
+    }
 }
 
 fn finish(folder: &Folder) -> Result<String, CertsError> {
@@ -260,6 +269,12 @@ mod tests {
         perform(&CertsCommand::Client { name: "app".into(), place: place(folder), days: 5 }).unwrap();
         rotate(true).unwrap();
         assert_eq!(trusted(folder), 1);
+    }
+
+    #[test]
+    fn each_authority_has_a_name_of_its_own() {
+        assert_eq!(next_name("Ostler ensemble authority"), "Ostler ensemble authority 2");
+        assert_eq!(next_name("authority 9"), "authority 10");
     }
 
     #[test]
