@@ -8,7 +8,6 @@
 //! - [`store`]: reads key stores and trust stores in the formats JKS, PEM and PKCS12.
 //! - [`password`]: the password of a store.
 //! - [`principal`]: the name of a certificate's subject, letter by letter as Java writes it. ACLs contain this name.
-//! - [`distinguished_name`]: whether a text is a name that Java can read.
 //! - [`certificate`]: the facts of a certificate that logs and checks need.
 //! - [`crl`]: lists of revoked certificates.
 //! - [`trust`], [`verify`], [`names`]: the checks of the other side's certificate.
@@ -20,7 +19,6 @@ pub mod config;
 pub mod crl;
 mod der;
 pub mod detect;
-pub mod distinguished_name;
 pub mod files;
 pub mod material;
 pub mod names;
@@ -34,8 +32,7 @@ pub mod verify;
 
 pub use certificate::{Certificate, CertificateError};
 pub use crl::{CrlError, read_crls};
-pub use distinguished_name::is_distinguished_name;
 pub use password::Password;
 pub use pem::PemError;
-pub use principal::{NameError, subject_name};
+pub use principal::{NameError, is_distinguished_name, subject_name};
 pub use store::{KeyStore, StoreError, StoreKind, StoreKindError, read_key_store, read_trust_store};

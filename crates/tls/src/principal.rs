@@ -5,7 +5,7 @@ use crate::der::{self, DerReader, DerValue};
 use rustls_pki_types::CertificateDer;
 use std::{borrow::Cow, fmt::Write};
 
-pub use crate::distinguished_name::is_distinguished_name;
+pub use ostler_proto::distinguished_name::is_distinguished_name;
 
 /// The types that have a name, with the content of their object identifiers.
 const NAMED: [(&[u8], &str); 9] = [

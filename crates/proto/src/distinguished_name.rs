@@ -1,10 +1,7 @@
 //! Whether a text is a distinguished name that Java's `X500Principal` can read: the grammar of RFC 1779 and RFC 2253
 //! with Java's own freedoms. An ACL of the scheme `x509` is valid if its id is such a name.
 //!
-//! This file needs nothing beyond `core` and `alloc`. One difference to Java is left: after `#`, a value of indefinite
-//! length is refused here.
-
-extern crate alloc;
+//! One difference to Java is left: after `#`, a value of indefinite length is refused here.
 
 use alloc::{string::String, vec::Vec};
 use core::str::Bytes;
