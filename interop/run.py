@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests Ostler with real programs: clients, kazoo's tests, a comparison with Java, and data folders that move.
 
-    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,counters,...] [--quick]
+    python3 interop/run.py [--server CMD] [--only clients,recipes,kazoo,differential,security,counters,...] [--quick]
     python3 interop/run.py ensemble.storm [--help|...]     one check, by its module, with its own arguments
 
 It first lets interop/peers/get fetch what is missing. Then each check ends with one line, `ok|FAILED|skipped NAME
@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from harness.outcome import FAILED, OK, SKIPPED, Skip
 from harness.peers import CHECKOUT, INTEROP, java_server
-from harness.server import arguments, command
+from harness.server import OSTLER, arguments, command
 
 LOGS = os.path.join(CHECKOUT, "target", "interop")
 CI = os.environ.get("CI") == "true"
@@ -41,7 +41,10 @@ class Check(NamedTuple):
 
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. The figures of
 # the long ones must not depend on each other.
-QUICK_LANES = (("clients", "recipes", "kazoo", "differential"), ("counters", "disk", "ensemble", "abuse", "chaos"))
+QUICK_LANES = (
+    ("clients", "recipes", "kazoo", "differential", "security"),
+    ("counters", "disk", "ensemble", "abuse", "chaos"),
+)
 PORTS_OF_A_LANE = 1000
 
 PEERS_OF = {
@@ -53,6 +56,7 @@ PEERS_OF = {
     "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
+    "security": ["zk39", "zk38", "venv"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -109,6 +113,23 @@ def checks(args, port):
                 Check("herd-java-3.9", "recipes.herd", on_java("3.9")),
             ]
         ),
+        "security": [
+            Check("quorum-tls", "security.quorum_tls", common),
+            Check("quorum-sasl", "security.quorum_sasl", common),
+            Check("security-clients", "security.clients", common),
+            Check("handshake-flood", "security.flood", common),
+        ]
+        + (
+            []
+            if args.quick
+            else [
+                Check("quorum-tls-jks", "security.quorum_tls", common + ["--kind", "jks"]),
+                Check("quorum-tls-p12", "security.quorum_tls", common + ["--kind", "p12"]),
+                Check(
+                    "security-clients-java-3.9", "security.clients", on_java("3.9") + ["--ostler", OSTLER.split()[0]]
+                ),
+            ]
+        ),
         "kazoo": [Check("kazoo-suite", "kazoo_suite", common + quick)],
         "differential": [
             Check("differential", "differential.run", lambda: differential_arguments(args, port)),
@@ -119,7 +140,11 @@ def checks(args, port):
                 lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"],
             ),
         ],
-        "counters": [Check("counters", "counters.run", common), Check("connections", "counters.connections", common)],
+        "counters": [
+            Check("counters", "counters.run", common),
+            Check("connections", "counters.connections", common),
+            Check("audit", "audit.lines", common),
+        ],
         "disk": [
             Check("handover", "disk.handover", common + quick),
             Check("links", "abuse.links", common),

@@ -20,7 +20,12 @@ BASE_PORT = int(os.environ.get("OSTLER_INTEROP_PORT", "24300"))
 TICK = 500  # ms; sessions may then be as short as one second
 
 # Java reads these from -D only, and an Ostler from zoo.cfg: both are given.
-RAW_PROPERTIES = ("znode.container.checkIntervalMs", "jute.maxbuffer", "readonlymode.enabled")
+RAW_PROPERTIES = (
+    "znode.container.checkIntervalMs",
+    "jute.maxbuffer",
+    "readonlymode.enabled",
+    "java.security.auth.login.config",
+)
 
 
 class NotServing(Exception):

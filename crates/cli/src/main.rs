@@ -1,6 +1,7 @@
 //! `ostler`: one program, a subcommand for each thing to do.
 
 mod bench;
+mod certs;
 mod ensemble;
 mod explain;
 mod server;
@@ -32,6 +33,7 @@ enum Command {
     Ensemble(ensemble::EnsembleArgs),
     Bench(bench::Bench),
     Explain(explain::Explain),
+    Certs(certs::CertsArgs),
 }
 
 fn main() -> ExitCode {
@@ -41,5 +43,6 @@ fn main() -> ExitCode {
         Command::Ensemble(args) => ensemble::run(&args),
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Certs(args) => certs::run(&args),
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use ostler_server::{
-    RunningServer, ServerError,
+    AuditError, RunningServer, ServerError,
     config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
     logging, raise_limit_of_open_files,
 };
@@ -181,7 +181,14 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
     let key = match &error {
         ServerError::Listen { .. } => "clientPort",
         ServerError::Storage(_) | ServerError::NoDatabase { .. } => "dataDir",
-        ServerError::Thread(_) | ServerError::ListenForPeers { .. } => return error.to_string(),
+        ServerError::Audit(AuditError::File { .. }) => "audit.log.file",
+        ServerError::Audit(AuditError::NoJournal) => "audit.log.target",
+        ServerError::Thread(_)
+        | ServerError::ListenForPeers { .. }
+        | ServerError::Tls { .. }
+        | ServerError::SaslFile { .. } => {
+            return error.to_string();
+        }
     };
     let place = args.zoo_cfg.as_deref().and_then(|path| config::location_of(path, key));
     place.map_or_else(|| error.to_string(), |place| format!("{place}: {key}: {error}"))

@@ -1,8 +1,8 @@
 //! The configuration of a session.
 
-use crate::digest_md5::SaslCredentials;
 use alloc::{string::String, vec::Vec};
 use core::time::Duration;
+use ostler_sasl::digest_md5::SaslCredentials;
 
 /// An identity that the client sends on every connection.
 #[derive(Clone, PartialEq, Eq)]

@@ -9,7 +9,6 @@ extern crate alloc;
 
 mod chroot;
 mod config;
-mod digest_md5;
 mod effect;
 mod event_match;
 mod hosts;
@@ -24,16 +23,10 @@ mod watch_table;
 
 pub use chroot::Chroot;
 pub use config::{AuthInfo, Config};
-pub use digest_md5::SaslCredentials;
 pub use effect::{Effect, Effects, Failure};
 pub use input::{AttemptId, Input, RequestId, WatchId};
+pub use ostler_sasl::digest_md5::SaslCredentials;
 pub use session::Session;
 pub use state::{ConnectionState, SessionState};
 pub use time::Mono;
 pub use watch_table::EventKind;
-
-/// The functions for SASL tokens, public for the fuzz targets only.
-#[doc(hidden)]
-pub mod sasl_tokens {
-    pub use crate::digest_md5::{ChallengeResponse, directives, is_proof, respond};
-}

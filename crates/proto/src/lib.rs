@@ -7,6 +7,7 @@ extern crate alloc;
 
 pub mod acl;
 pub mod connect;
+pub mod distinguished_name;
 pub mod election;
 pub mod error;
 pub mod event;

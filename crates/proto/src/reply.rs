@@ -62,8 +62,13 @@ pub enum Body {
     WatchAdded,
     /// whoAmI: scheme and user of each identity.
     Identities(Vec<(String, String)>),
-    /// A null buffer: the token of a sasl reply if no mechanism is configured, or the path of a sync without a path.
+    /// A null buffer: the path of a sync without a path.
     Null,
+    /// sasl: the server's token. `None` if no mechanism is configured, a failed login is tolerated, or the last token of
+    /// the mechanism is empty.
+    Token(Option<Vec<u8>>),
+    /// sasl: the login has failed. The reply has this error and a null token.
+    RefusedLogin(ErrorCode),
     /// multi and multiRead.
     Multi(Vec<OpResult>),
     /// A multiRead that stops at an operation that cannot be done. It is the only reply with both an error and a body.
@@ -122,6 +127,7 @@ impl Reply {
         out.i64(self.zxid.map_or(-1, Zxid::to_wire));
         out.i32(match &self.result {
             Ok(Body::BrokenMultiRead(_)) => ErrorCode::MarshallingError.code(),
+            Ok(Body::RefusedLogin(code)) => code.code(),
             Ok(_) => 0,
             Err(code) => code.code(),
         });
@@ -161,7 +167,8 @@ impl Body {
                     out.string(user);
                 }
             }
-            Body::Null => out.buffer(None),
+            Body::Token(token) => out.buffer(token.as_deref()),
+            Body::Null | Body::RefusedLogin(_) => out.buffer(None),
             Body::Multi(results) | Body::BrokenMultiRead(results) => {
                 for result in results {
                     result.write(out);

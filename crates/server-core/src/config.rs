@@ -25,6 +25,20 @@ pub struct CoreConfig {
     pub digest_algorithm: DigestAlgorithm,
     /// Whether the digest scheme exists.
     pub digest_auth: bool,
+    /// Whether the scheme `x509` exists: clients may have certificates.
+    pub x509_auth: bool,
+    /// The subject of the client certificate whose owner may do everything (`X509AuthenticationProvider.superUser`).
+    pub x509_super_user: Option<String>,
+    /// Whether clients can log in by SASL: the shell has a mechanism.
+    pub sasl: bool,
+    /// Whether ACLs may have the scheme `sasl` (`authProvider.N` with the SASLAuthenticationProvider).
+    pub sasl_acls: bool,
+    /// The users of SASL that may do everything (`superUser` and `superUser.N`).
+    pub sasl_super_users: Vec<String>,
+    /// ACL entries of the scheme `sasl` with this id are for every user of SASL (`letAnySaslUserDoX`).
+    pub let_any_sasl_user: Option<String>,
+    /// Whether a client whose login fails may stay without it.
+    pub allow_sasl_failed_clients: bool,
     /// How session passwords are made and judged.
     pub passwords: Passwords,
     /// Whether no ACL is checked (`skipACL`).
@@ -50,6 +64,12 @@ pub struct CoreConfig {
     pub snapshot_txns: u64,
     /// Bytes of log between snapshots, within a factor of two (`snapSizeLimitInKb`); `None` is no limit.
     pub snapshot_log_bytes: Option<u64>,
+    /// Whether clients' writes and the ends of ephemerals are recorded ([`Effect::Audit`]).
+    ///
+    /// [`Effect::Audit`]: crate::Effect::Audit
+    pub audit: bool,
+    /// Whether failed authentications are recorded, too.
+    pub audit_auth_failures: bool,
     /// A random number that differs between servers, so that they do not write snapshots at the same time.
     pub seed: u64,
 }
@@ -66,6 +86,13 @@ impl Default for CoreConfig {
             super_digest: None,
             digest_algorithm: DigestAlgorithm::default(),
             digest_auth: true,
+            x509_auth: false,
+            x509_super_user: None,
+            sasl: false,
+            sasl_acls: false,
+            sasl_super_users: Vec::new(),
+            let_any_sasl_user: None,
+            allow_sasl_failed_clients: false,
             passwords: Passwords::default(),
             skip_acl: false,
             enforced_auth_schemes: Vec::new(),
@@ -78,6 +105,8 @@ impl Default for CoreConfig {
             container_max_never_used_ms: 0,
             snapshot_txns: 100_000,
             snapshot_log_bytes: Some(4 << 30),
+            audit: false,
+            audit_auth_failures: true,
             seed: 1,
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct Conn {
     reserved: usize,
     /// Bytes of the tree in its answers since its last request came.
     pub(crate) answered: usize,
+    /// The shell works at a SASL token of this client.
+    pub(crate) sasl_under_way: bool,
     /// Requests at the head of the queue could be served and wait for their turn only, see [`backlog`].
     pub(crate) behind: bool,
     /// Requests that came before the handshake was answered.
@@ -68,6 +70,7 @@ impl Conn {
             queue: RequestQueue::new(),
             reserved: 0,
             answered: 0,
+            sasl_under_way: false,
             behind: false,
             held: Vec::new(),
             stats: ConnStats { established_wall_ms, ..ConnStats::default() },
@@ -226,6 +229,18 @@ impl Connections {
 impl Server {
     pub(crate) fn accepted(&mut self, cx: &Context<'_>, conn: ConnId, peer: SocketAddr) {
         self.connections.accept(conn, Conn::new(peer, cx.now.wall_ms));
+    }
+
+    /// A client has proven identities.
+    pub(crate) fn identified(&mut self, conn: ConnId, ids: Vec<Id>) {
+        let super_user = self.config.x509_super_user.as_deref();
+        let Some(state) = self.connections.get_mut(conn) else { return };
+        for id in ids {
+            if id.scheme == "x509" && super_user == Some(&*id.id) {
+                state.ids.add(Id::new("super", id.id.clone()));
+            }
+            state.ids.add(id);
+        }
     }
 
     pub(crate) fn disconnected(&mut self, conn: ConnId) {

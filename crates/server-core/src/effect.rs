@@ -1,13 +1,13 @@
 //! The effects of a step: the acts that the shell has to carry out.
 
-use crate::input::ConnId;
+use crate::{audit::AuditRecord, input::ConnId};
 use alloc::{boxed::Box, vec::Vec};
 use arcstr::ArcStr;
 use ostler_proto::{
     connect::ConnectResponse,
     election::Notification,
     event::EventType,
-    id::{Epoch, ServerId, Zxid},
+    id::{Epoch, ServerId, Xid, Zxid},
     membership::{Membership, OtherEnsemble},
     quorum_packet::Packet,
     reply::Reply,
@@ -121,6 +121,16 @@ pub enum Effect {
         /// The path of the watched znode.
         path: ArcStr,
     },
+    /// Give a client's SASL token to the mechanism, then report
+    /// [`Input::SaslAnswered`](crate::Input::SaslAnswered). There is never more than one of a connection.
+    SaslToken {
+        /// The client's connection.
+        conn: ConnId,
+        /// The number of the request, for the report.
+        xid: Xid,
+        /// The token as the client has sent it.
+        token: Vec<u8>,
+    },
     /// Send everything that waits for a connection, then close it. Its requests are not taken any more.
     /// [`Input::Disconnected`](crate::Input::Disconnected) has to follow.
     Close {
@@ -187,6 +197,10 @@ pub enum Effect {
     },
     /// Send everything that waits for a connection of the quorum port, then close it.
     HangUp(LinkId),
+    /// Write this into the audit log, in the order of these effects. It comes only with [`CoreConfig::audit`].
+    ///
+    /// [`CoreConfig::audit`]: crate::CoreConfig::audit
+    Audit(Box<AuditRecord>),
 }
 
 /// A message on the quorum port.

@@ -1,8 +1,10 @@
 //! The events that a member reacts to.
 
+use crate::requests::sasl::SaslAnswer;
 use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::{
+    acl::Id,
     connect::ConnectRequest,
     election::Notification,
     id::{ServerId, SessionId, Xid, Zxid},
@@ -109,6 +111,23 @@ pub enum Input<'a> {
         conn: ConnId,
         /// The client's address, for ACLs of scheme `ip` and for `cons`.
         peer: SocketAddr,
+    },
+    /// A client has proven identities outside the core, such as by the certificate of its connection. They count from now
+    /// on, as those of a successful auth request do.
+    Identified {
+        /// The client's connection.
+        conn: ConnId,
+        /// The identities: at least one.
+        ids: Vec<Id>,
+    },
+    /// The answer to [`Effect::SaslToken`](crate::Effect::SaslToken).
+    SaslAnswered {
+        /// The client's connection in the effect.
+        conn: ConnId,
+        /// The number of the request in the effect.
+        xid: Xid,
+        /// The result of the mechanism.
+        answer: SaslAnswer,
     },
     /// The first frame of a connection has come: the client opens a session, or comes back to one. The answer is
     /// [`Effect::Connected`](crate::Effect::Connected), perhaps after a quorum has the new session, or

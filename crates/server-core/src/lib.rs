@@ -6,6 +6,7 @@
 #![no_std]
 extern crate alloc;
 
+pub mod audit;
 pub mod config;
 mod connections;
 mod context;
@@ -24,6 +25,6 @@ pub use config::CoreConfig;
 pub use effect::{CloseReason, DialTarget, Effect, PeerMessage, PersistOp, Record};
 pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
 pub use quorum::EnsembleConfig;
-pub use requests::auth;
+pub use requests::{auth, sasl::SaslAnswer};
 pub use server::Server;
 pub use sessions::passwords;

@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub mod auth;
 pub(crate) mod multi_read;
 pub(crate) mod read;
+pub(crate) mod sasl;
 pub(crate) mod watches;
 
 use crate::{
@@ -63,9 +64,8 @@ impl Server {
             // Upstream reads these packets outside the pipeline, and gives the connection up.
             return self.close(cx, conn, CloseReason::Protocol);
         }
-        if matches!(request.request, Request::Sasl(_)) {
-            // No mechanism is configured: upstream answers with a null token, outside the order.
-            return self.reply_at_once(cx, conn, request.xid, Ok(Body::Null));
+        if let Request::Sasl(token) = request.request {
+            return self.sasl_token(cx, conn, request.xid, token);
         }
         if !self.has_enforced_auth(conn) {
             let refused = Err(ErrorCode::SessionClosedRequireSaslAuth);
@@ -128,6 +128,9 @@ impl Server {
         if form == AnswerForm::Close {
             self.connections.set_phase(conn, Phase::Closing { session });
         }
+        if self.config.audit {
+            self.note_for_audit(conn, session, request, txn);
+        }
         self.connections.enqueue(conn, Waiting::Write { head: request.head(cx.now.mono), txn, form });
     }
 
@@ -178,6 +181,7 @@ impl Server {
         let Some(state) = self.connections.get_mut(conn) else { return };
         let Some(ids) = auth::authenticate(&self.config, state.peer.ip(), scheme, auth) else {
             self.stats.auth_failed += 1;
+            self.audit_failed_auth(cx, conn);
             self.reply_at_once(cx, conn, xid, Err(ErrorCode::AuthFailed));
             return self.close(cx, conn, CloseReason::AuthFailed);
         };
@@ -186,6 +190,7 @@ impl Server {
         }
         // Identities go along with each forwarded request, and into each ACL that says `auth`.
         if state.ids.all().len() > IDS_MAX || state.ids.size() > IDS_SIZE_MAX {
+            self.audit_failed_auth(cx, conn);
             self.reply_at_once(cx, conn, xid, Err(ErrorCode::AuthFailed));
             return self.close(cx, conn, CloseReason::AuthFailed);
         }

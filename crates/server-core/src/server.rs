@@ -1,6 +1,7 @@
 //! A server as a value: [`Server::step`] takes an input, passes it to the part that owns it, and returns the effects.
 
 use crate::{
+    audit::AuditTrail,
     config::CoreConfig,
     connections::{Connections, backlog::Backlog},
     context::Context,
@@ -35,6 +36,8 @@ pub struct Server {
     pub(crate) stats: Stats,
     pub(crate) work: Work,
     pub(crate) backlog: Backlog,
+    /// Empty if nothing is audited.
+    pub(crate) audit_trail: AuditTrail,
     /// A cache, so it is behind a cell.
     pub(crate) last_list: RefCell<Option<SharedList>>,
 }
@@ -77,6 +80,7 @@ impl Server {
             stats: Stats::default(),
             work: Work::default(),
             backlog: Backlog::default(),
+            audit_trail: AuditTrail::default(),
             last_list: RefCell::new(None),
             tree,
             config,
@@ -89,6 +93,8 @@ impl Server {
         self.work.begin();
         match input {
             Input::Accepted { conn, peer } => self.accepted(cx, conn, peer),
+            Input::Identified { conn, ids } => self.identified(conn, ids),
+            Input::SaslAnswered { conn, xid, answer } => self.sasl_answered(cx, conn, xid, answer),
             Input::Connect { conn, request, chance } => self.connect(cx, conn, &request, chance),
             Input::Request { conn, request } => {
                 if let Some(state) = self.connections.get_mut(conn) {
@@ -176,5 +182,6 @@ impl Server {
             }
         }
         self.connections.invariants();
+        self.audit_invariants();
     }
 }

@@ -1,36 +1,45 @@
 //! From a configuration to a running server, and to its orderly end.
 
+mod client_ports;
 mod options;
 mod peer_ports;
 mod threads;
 
 use crate::{
     admin::{four_letter_door::FourLetterDoor, metrics::Loading},
+    audit::{self, AuditQueue, RunningAudit},
     client_conn::ClientService,
     clock::Clock,
-    config::{ClientPortSettings, DataFolderSettings, ServerConfig},
+    config::{DataFolderSettings, ServerConfig},
     disk_thread::{self, DiskQueue, DiskWork},
     driver::{Driver, DriverParts},
     error::ServerError,
     handle::ServerHandle,
-    listener::{self, ClientPort},
-    overrides::Overrides,
+    overrides::{Overrides, PeerListeners},
+    peers::{PeerConfigs, PeerSecurity},
     room::Room,
+    sasl_files::SaslParts,
+    sasl_logins::SaslQueue,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
     timer_task,
+    tls_files::TlsFiles,
+    tls_handshake::PortSecurity,
 };
+use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
-use ostler_server_core::{Now, Server};
+use ostler_server_core::{
+    CoreConfig, Now, Server,
+    audit::{AuditOperation, AuditResult},
+};
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
-    io,
-    net::{Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
 use threads::Threads;
-use tokio::{net::TcpListener, sync::oneshot, task::JoinSet};
+use tokio::{sync::oneshot, task::JoinSet};
 
 /// A server that has its port and its data, and accepts clients.
 #[derive(Debug)]
@@ -48,7 +57,8 @@ pub struct RunningServer {
 }
 
 impl RunningServer {
-    /// Takes the port, then the folder, then loads the data. Nothing on disk is touched before the server has its port.
+    /// Takes the ports, then the folder, then loads the data. Nothing in the data folder is touched before the server has
+    /// its ports.
     pub async fn start(config: &ServerConfig) -> Result<RunningServer, ServerError> {
         RunningServer::start_with(config, Overrides::of(config)).await
     }
@@ -59,21 +69,56 @@ impl RunningServer {
         overrides: Overrides,
     ) -> Result<RunningServer, ServerError> {
         let Overrides { files, peers } = overrides;
-        let socket = bind(&config.clients)?;
+        let ports = Ports::open(config, peers)?;
         let store = DataStore::take(&config.folders, files)?;
+        // After the lock of the folder: the audit file may be the one of another server that has it.
+        let settings = config.audit.as_ref();
+        let audit =
+            settings.map(|audit| RunningAudit::start(audit, config.folders.files_mode)).transpose()?;
+        let queue = audit.as_ref().map(RunningAudit::queue);
+        let started = RunningServer::serve(config, ports, store, queue).await;
+        if let Some(audit) = &audit {
+            let result = if started.is_ok() { AuditResult::Success } else { AuditResult::Failure };
+            audit::note_server(&audit.queue(), AuditOperation::ServerStart, result);
+        }
+        match started {
+            Ok(mut server) => {
+                server.threads.audit = audit;
+                Ok(server)
+            }
+            Err(error) => {
+                audit.into_iter().for_each(RunningAudit::end);
+                Err(error)
+            }
+        }
+    }
+
+    /// Loads the data, and serves.
+    async fn serve(
+        config: &ServerConfig,
+        opened: Ports,
+        store: DataStore,
+        audit: Option<Arc<AuditQueue>>,
+    ) -> Result<RunningServer, ServerError> {
+        let Ports { clients, peers, security, quorum_files, sasl } = opened;
+        let address = clients.address()?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
         let clock = Clock::start();
-        let core = new_core(config, &store, recovered, clock.now())?;
+        let core_config = options::core_config(config, recovered.keeps_config, sasl.is_some());
+        let core = new_core(core_config, config, &store, recovered, clock.now())?;
         let snapshot_settings = persistence.snapshots().clone();
         let (snapshots, frozen) = SnapshotQueue::new(&snapshot_settings);
         let disk = Arc::new(DiskQueue::default());
-        let ports = config.ensemble.as_deref().map(|ensemble| peer_ports::doors(config, ensemble, &store));
+        let ports = config.ensemble.as_deref();
+        let ports = ports.map(|ensemble| peer_ports::doors(config, ensemble, &security, &store));
         let parts = DriverParts {
             disk: disk.clone(),
             snapshots: snapshots.clone(),
             doors: ports.clone(),
             room: Room::new(config.limits.large_answers_max_bytes),
+            sasl: sasl.as_ref().map_or_else(SaslQueue::none, |sasl| sasl.queue.clone()),
+            audit,
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
@@ -86,17 +131,23 @@ impl RunningServer {
         let work = SnapshotWork { settings: snapshot_settings, frozen, purge_every };
         threads.run_snapshots(work, store.lock.clone())?;
 
-        let port = client_port(&config.clients, socket)?;
-        let address = port.listener.local_addr().map_err(listen_error(&config.clients))?;
         let door = FourLetterDoor::new(config, &store.folders, disk.clone(), snapshots, loading);
         let service = ClientService {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
+            security: PortSecurity::Plain,
+            handshake_log: Arc::default(),
             door: Arc::new(door),
         };
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
-        tasks.spawn(listener::run(port, own, service, options::conn_counts(&config.clients)));
+        clients.serve(&config.clients, own, &service, &mut tasks)?;
+        if let Some(sasl) = sasl {
+            sasl.spawn(&driver, &mut tasks);
+        }
+        if let Some(files) = quorum_files {
+            tasks.spawn(files.watch(move |changed| security.replace(changed)));
+        }
         tasks.spawn(disk_thread::gather(disk.clone()));
         tasks.spawn(disk_thread::report(disk, driver.clone()));
         if let (Some(doors), Some(ensemble)) = (&ports, &config.ensemble) {
@@ -125,6 +176,9 @@ impl RunningServer {
             () = disk.abandoned.notified() => None,
             failed = &mut self.disk_failed => failed.ok(),
         };
+        if let Some(audit) = &self.handle.driver.audit {
+            audit::note_server(audit, AuditOperation::ServerStop, AuditResult::Invoked);
+        }
         self.tasks.shutdown().await;
         self.handle.driver.leave_peers().await;
         self.handle.driver.ended();
@@ -135,12 +189,34 @@ impl RunningServer {
         } else {
             disk.abandon();
         }
+        self.handle.driver.end_audit();
         let threads = self.threads;
         threads.join().await;
         match failed.or_else(|| self.disk_failed.try_recv().ok()) {
             Some(error) => Err(error),
             None => Ok(()),
         }
+    }
+}
+
+/// The ports, and the parts that protect them.
+struct Ports {
+    clients: ClientPorts,
+    /// In place of the ports in the server's own line, if the caller has given them.
+    peers: Option<PeerListeners>,
+    security: Arc<PeerSecurity>,
+    /// The files of TLS between the servers.
+    quorum_files: Option<TlsFiles<PeerConfigs>>,
+    sasl: Option<SaslParts>,
+}
+
+impl Ports {
+    /// Takes the ports for clients, and reads the files of TLS and SASL.
+    fn open(config: &ServerConfig, peers: Option<PeerListeners>) -> Result<Ports, ServerError> {
+        let clients = ClientPorts::bind(&config.clients)?;
+        let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
+        let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?.flatten();
+        Ok(Ports { clients, peers, security, quorum_files, sasl })
     }
 }
 
@@ -201,13 +277,13 @@ fn load(config: &ServerConfig, store: &DataStore) -> Result<LoadedData, ServerEr
 }
 
 fn new_core(
+    core_config: CoreConfig,
     config: &ServerConfig,
     store: &DataStore,
     recovered: RecoveredState,
     now: Now,
 ) -> Result<Server, ServerError> {
-    let RecoveredState { restored, may_start_empty, keeps_config } = recovered;
-    let core_config = options::core_config(config, keeps_config);
+    let RecoveredState { restored, may_start_empty, .. } = recovered;
     let replayed = restored.recovered.records;
     let Some(ensemble) = &config.ensemble else {
         return Ok(Server::new(core_config, restored.tree, replayed, now));
@@ -223,29 +299,4 @@ fn new_core(
     };
     let member = options::ensemble_config(config, ensemble, data);
     Ok(Server::member(core_config, member, restored.tree, replayed, now))
-}
-
-fn listen_error(clients: &ClientPortSettings) -> impl Fn(io::Error) -> ServerError {
-    let address = clients.client_address;
-    move |source| ServerError::Listen { address, source }
-}
-
-fn bind(clients: &ClientPortSettings) -> Result<std::net::TcpListener, ServerError> {
-    let (address, backlog) = (clients.client_address, options::backlog(clients));
-    let bound = listener::bind(address, backlog).or_else(|error| {
-        // A machine without IPv6 has no "all addresses" of IPv6.
-        if address.is_ipv6() && address.ip().is_unspecified() && error.kind() != io::ErrorKind::AddrInUse {
-            return listener::bind((Ipv4Addr::UNSPECIFIED, address.port()).into(), backlog);
-        }
-        Err(error)
-    });
-    bound.map_err(listen_error(clients))
-}
-
-fn client_port(
-    clients: &ClientPortSettings,
-    socket: std::net::TcpListener,
-) -> Result<ClientPort, ServerError> {
-    let listener = TcpListener::from_std(socket).map_err(listen_error(clients))?;
-    Ok(ClientPort { listener, address: clients.client_address, backlog: options::backlog(clients) })
 }

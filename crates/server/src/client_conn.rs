@@ -7,11 +7,15 @@ use crate::{
         four_letter_door::FourLetterDoor,
         word_exchange::{self, WordRequest},
     },
+    client_stream::ClientStream,
     driver::Driver,
     listener::ConnSlot,
+    log_throttle::{LogBudget, LogTurn},
     outbox::Outbox,
     room::Waiter,
     sending::Sending,
+    tls_handshake::{HandshakeError, PortSecurity, SecuredStream},
+    unidentified::UnidentifiedPeer,
 };
 use ostler_server_core::{CloseReason, ConnId, Input, input::Mono};
 use std::{
@@ -19,15 +23,11 @@ use std::{
     future::poll_fn,
     io,
     net::SocketAddr,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, ready},
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
-use tokio::{
-    io::{AsyncRead, ReadBuf},
-    net::TcpStream,
-};
+use tokio::net::TcpStream;
 
 /// The limits of a connection.
 #[derive(Debug, Clone)]
@@ -101,17 +101,13 @@ enum Woken {
 /// Reads into this thread's buffer, which is the caller's until it awaits again. Unlike waiting for
 /// `readable` and trying, this remembers that a short read has emptied the socket, and saves the call that
 /// would only say so.
-fn poll_read(stream: &mut TcpStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-    SCRATCH.with_borrow_mut(|scratch| {
-        let mut buffer = ReadBuf::new(scratch);
-        ready!(Pin::new(stream).poll_read(cx, &mut buffer))?;
-        Poll::Ready(Ok(buffer.filled().len()))
-    })
+fn poll_read(stream: &mut ClientStream, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    SCRATCH.with_borrow_mut(|scratch| stream.poll_read(cx, scratch))
 }
 
 /// Waits for the socket, to read or to write as `reads` and `writes` say. Never ready if both are false.
 fn poll_socket(
-    stream: &mut TcpStream,
+    stream: &mut ClientStream,
     cx: &mut Context<'_>,
     reads: bool,
     writes: bool,
@@ -123,7 +119,7 @@ fn poll_socket(
 }
 
 struct ClientConn {
-    stream: TcpStream,
+    stream: ClientStream,
     peer: SocketAddr,
     _place: ConnSlot,
     conn: ConnId,
@@ -150,6 +146,9 @@ struct ClientConn {
 pub(crate) struct ClientService {
     pub(crate) driver: Arc<Driver>,
     pub(crate) limits: Arc<ConnLimits>,
+    pub(crate) security: PortSecurity,
+    /// Limits the log lines about failed TLS handshakes.
+    pub(crate) handshake_log: Arc<Mutex<LogBudget>>,
     pub(crate) door: Arc<FourLetterDoor>,
 }
 
@@ -160,13 +159,59 @@ pub(crate) struct Accepted {
     pub(crate) place: ConnSlot,
 }
 
-/// Serves a connection until its end.
-///
-/// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
+/// Serves a connection at a port that takes TLS, until its end.
+pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedPeer, service: ClientService) {
+    let Accepted { stream, peer, place } = accepted;
+    let within = service.limits.sessionless;
+    // On the heap: it is over before the connection's long part begins.
+    let begun = Box::pin(async {
+        tokio::select! {
+            biased;
+            begun = tokio::time::timeout(within, service.security.begin(stream)) => Some(begun),
+            () = unidentified.gives_way() => None,
+        }
+    });
+    let begun = begun.await;
+    drop(unidentified);
+    let Some(begun) = begun else { return service.driver.traffic.count_failed_handshake() };
+    let failed = match begun {
+        Ok(Ok(secured)) => return Box::pin(serve_secured(secured, peer, place, service)).await,
+        Ok(Err(error)) => error,
+        Err(_) => HandshakeError::Late(within),
+    };
+    service.driver.traffic.count_failed_handshake();
+    match service.handshake_log.lock().unwrap_or_else(PoisonError::into_inner).take_line() {
+        LogTurn::Line => {
+            tracing::warn!(%peer, error = %failed, "a connection was closed before its TLS handshake was done");
+        }
+        LogTurn::LastLine => tracing::warn!(
+            %peer, error = %failed,
+            "a connection was closed before its TLS handshake was done; for a minute more of them are only counted \
+             (unsuccessful_handshake in mntr)"
+        ),
+        LogTurn::None => {}
+    }
+}
+
+/// Serves a connection without TLS until its end.
 pub(crate) fn serve(accepted: Accepted, service: ClientService) -> impl Future<Output = ()> + Send {
     let Accepted { stream, peer, place } = accepted;
-    let ClientService { driver, limits, door } = service;
+    serve_secured(SecuredStream { stream: ClientStream::Plain(stream), proven: None }, peer, place, service)
+}
+
+/// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
+fn serve_secured(
+    secured: SecuredStream,
+    peer: SocketAddr,
+    place: ConnSlot,
+    service: ClientService,
+) -> impl Future<Output = ()> + Send {
+    let SecuredStream { stream, proven } = secured;
+    let ClientService { driver, limits, door, .. } = service;
     let (conn, outbox) = driver.accept(peer);
+    if let Some(id) = proven {
+        driver.step(Input::Identified { conn, ids: vec![id] });
+    }
     let mut client = ClientConn {
         stream,
         peer,
@@ -267,7 +312,7 @@ impl ClientConn {
     }
 
     async fn wait(&mut self, reads: bool) -> io::Result<Woken> {
-        let writes = !self.sending.is_empty();
+        let writes = !self.sending.is_empty() || self.stream.has_unsent();
         tokio::select! {
             biased;
             ready = poll_fn(|cx| poll_socket(&mut self.stream, cx, reads, writes)) => ready,
@@ -351,15 +396,19 @@ impl ClientConn {
     fn send(&mut self) -> Result<Option<Option<CloseReason>>, End> {
         let mut moves = false;
         loop {
+            let mut close = None;
             if self.sending.is_empty() {
-                let close = self.outbox.take(&mut self.sending);
-                if self.sending.is_empty() {
-                    self.blocked_since = None;
-                    return Ok(Some(close));
-                }
+                close = self.outbox.take(&mut self.sending);
             }
             let written = match self.sending.single() {
                 Some(bytes) => self.stream.try_write(bytes),
+                None if self.sending.is_empty() => match self.stream.try_flush() {
+                    Ok(()) => {
+                        self.blocked_since = None;
+                        return Ok(Some(close));
+                    }
+                    Err(error) => Err(error),
+                },
                 None => self.stream.try_write_vectored(&self.sending.slices()),
             };
             match written {
@@ -404,11 +453,11 @@ impl ClientConn {
     /// For a moment bytes that the client still sends are read and thrown away: closing over unread bytes would
     /// reset the connection, and with it the last reply.
     async fn close(&mut self) -> End {
-        use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let _ = self.stream.shutdown().await;
         // On the heap: an array would be part of every connection's task for all its life.
         let mut rest = vec![0; 4096];
-        let drained = async { while matches!(self.stream.read(&mut rest).await, Ok(1..)) {} };
+        let drained =
+            async { while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {} };
         let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
         End::Closed
     }

@@ -2,6 +2,7 @@
 //! blocks; nobody awaits while holding the lock.
 
 use crate::{
+    audit::AuditQueue,
     client_effects::ClientEffects,
     clock::Clock,
     disk_thread::DiskQueue,
@@ -10,6 +11,7 @@ use crate::{
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
     room::Room,
+    sasl_logins::SaslQueue,
     snapshot_thread::SnapshotQueue,
     traffic::Traffic,
 };
@@ -67,6 +69,9 @@ pub(crate) struct DriverParts {
     /// `None` for a server that is in no ensemble.
     pub(crate) doors: Option<Doors>,
     pub(crate) room: Room,
+    pub(crate) sasl: SaslQueue,
+    /// `None` if nothing is audited.
+    pub(crate) audit: Option<Arc<AuditQueue>>,
 }
 
 /// The core of a running server, with its lock and the parts that its effects go to.
@@ -88,6 +93,8 @@ pub(crate) struct Driver {
     reloaded: Notify,
     pub(crate) traffic: Traffic,
     pub(crate) room: Arc<Room>,
+    sasl: SaslQueue,
+    pub(crate) audit: Option<Arc<AuditQueue>>,
 }
 
 /// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
@@ -120,7 +127,7 @@ pub(crate) struct Taken {
 
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
-        let DriverParts { disk, snapshots, doors, room } = parts;
+        let DriverParts { disk, snapshots, doors, room, sasl, audit } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -135,6 +142,7 @@ impl Driver {
             clock,
             disk,
             snapshots,
+            sasl,
             timer_until: AtomicU64::new(0),
             timer: Notify::new(),
             next_conn: AtomicU64::new(1),
@@ -144,6 +152,7 @@ impl Driver {
             reloaded: Notify::new(),
             traffic: Traffic::default(),
             room: Arc::new(room),
+            audit,
         }
     }
 
@@ -272,6 +281,7 @@ impl Driver {
     pub(crate) fn disconnected(&self, conn: ConnId) {
         let core = &mut *self.lock();
         core.outboxes.remove(&conn);
+        self.sasl.gone(conn);
         core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
         self.mind_timer(core);
@@ -286,6 +296,15 @@ impl Driver {
             core.tell_waiting();
         }
         told
+    }
+
+    /// Ends the audit log after the records that wait, and those of writes whose outcome is not known.
+    pub(crate) fn end_audit(&self) {
+        if let Some(audit) = &self.audit {
+            let undecided = self.lock().server.undecided_audits(self.clock.now());
+            undecided.into_iter().for_each(|record| audit.push(Box::new(record)));
+            audit.stop();
+        }
     }
 
     /// Ends all waiting: nothing will change any more.
@@ -379,7 +398,13 @@ impl Driver {
                     clients.notify(conns, Notification { zxid, kind, path: &path });
                 }
                 Effect::Connected { conn, response } => clients.connected(conn, &response),
+                Effect::SaslToken { conn, xid, token } => self.sasl.put(conn, xid, token),
                 Effect::Close { conn, reason } => clients.close(conn, reason),
+                Effect::Audit(record) => {
+                    if let Some(audit) = &self.audit {
+                        audit.push(record);
+                    }
+                }
                 Effect::Persist { seq, op } => self.disk.push(seq, op),
                 Effect::Snapshot(frozen) => self.snapshots.push(frozen),
                 Effect::ToPeer { link, message } => {

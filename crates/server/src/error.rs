@@ -1,6 +1,8 @@
 //! Why a server does not start, or stops.
 
+use crate::audit::AuditError;
 use ostler_storage::StorageError;
+use ostler_tls::material::TlsFileError;
 use std::{io, net::SocketAddr, path::PathBuf};
 
 /// Each text says what happened, where, and what to do.
@@ -14,6 +16,25 @@ pub enum ServerError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The files of TLS cannot be used.
+    #[error("TLS ({keys}): {source}")]
+    Tls {
+        /// The keys of zoo.cfg that name the files.
+        keys: &'static str,
+        /// The problem, with its file.
+        source: TlsFileError,
+    },
+    /// The file with the users of SASL cannot be used.
+    #[error("{}: {problem}", .file.display())]
+    SaslFile {
+        /// The file.
+        file: PathBuf,
+        /// The problem, without any secret.
+        problem: String,
+    },
+    /// The audit log cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// A port for other servers cannot be bound.
     #[error(
         "cannot listen on {address} for the other servers: {source}; is the port in use, or not this machine's? If its \

@@ -4,9 +4,11 @@
 //! can have several servers.
 
 pub mod admin;
+mod audit;
 mod boot;
 mod client_conn;
 mod client_effects;
+mod client_stream;
 mod clock;
 pub mod config;
 mod descriptors;
@@ -23,11 +25,17 @@ mod overrides;
 mod peers;
 mod responses;
 mod room;
+mod sasl_files;
+mod sasl_logins;
 mod sending;
 mod snapshot_thread;
 mod timer_task;
+mod tls_files;
+mod tls_handshake;
 mod traffic;
+mod unidentified;
 
+pub use audit::AuditError;
 pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;
 pub use error::ServerError;

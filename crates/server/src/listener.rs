@@ -4,6 +4,8 @@ use crate::{
     client_conn::{self, Accepted, ClientService},
     descriptors::Caller,
     log_throttle::LogThrottle,
+    tls_handshake::PortSecurity,
+    unidentified::{LimitedPort, UnidentifiedPeers},
 };
 use ostler_proto::membership::{ClientAddress, Member};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -159,8 +161,14 @@ async fn changed(own: &mut Own) {
 }
 
 /// Accepts clients until it is dropped. Their connections end with it.
-pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientService, counts: ConnCounts) {
-    let mut admission = Admission::new(counts);
+pub(crate) async fn run(
+    mut port: ClientPort,
+    mut own: Own,
+    service: ClientService,
+    mut admission: Admission,
+) {
+    let counts = admission.counts;
+    let unidentified = UnidentifiedPeers::at(LimitedPort::TLS_CLIENTS);
     let mut said_failed = LogThrottle::default();
     let mut conns = JoinSet::new();
     let mut address = named(&own);
@@ -185,7 +193,17 @@ pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientServi
                     continue;
                 };
                 prepare(&stream, counts.keep_alive);
-                conns.spawn(client_conn::serve(Accepted { stream, peer, place }, service.clone()));
+                let accepted = Accepted { stream, peer, place };
+                match service.security {
+                    PortSecurity::Plain => conns.spawn(client_conn::serve(accepted, service.clone())),
+                    PortSecurity::Tls(_) | PortSecurity::Either(_) => {
+                        let from = accepted.peer.ip();
+                        let Some(unidentified) = unidentified.admit(&accepted.stream, from).await else {
+                            continue;
+                        };
+                        conns.spawn(client_conn::serve_secure(accepted, unidentified, service.clone()))
+                    }
+                };
             }
             Err(error) => {
                 // Probably the process is out of descriptors. Those in use go on, and some will be given back.
@@ -201,8 +219,9 @@ pub(crate) async fn run(mut port: ClientPort, mut own: Own, service: ClientServi
     }
 }
 
-/// Decides whether a connection is served.
-struct Admission {
+/// Decides whether a connection is served. Clones share the places: both ports for clients count together.
+#[derive(Clone)]
+pub(crate) struct Admission {
     census: Arc<Mutex<Census>>,
     counts: ConnCounts,
     /// Connections that were refused by the limits of `counts`.
@@ -211,7 +230,7 @@ struct Admission {
 }
 
 impl Admission {
-    fn new(counts: ConnCounts) -> Admission {
+    pub(crate) fn new(counts: ConnCounts) -> Admission {
         Admission { census: Arc::default(), counts, refused: 0, said_full: LogThrottle::default() }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const LOG_AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// The time of the last log line about an event.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct LogThrottle(Option<Instant>);
 
 impl LogThrottle {
@@ -17,5 +17,52 @@ impl LogThrottle {
             self.0 = Some(Instant::now());
         }
         is_due
+    }
+}
+
+/// Limits log lines about single events that an attacker can cause without end.
+#[derive(Debug, Default)]
+pub(crate) struct LogBudget {
+    begun: Option<Instant>,
+    lines: u32,
+}
+
+/// The most lines of a [`LogBudget`] in [`LOG_AGAIN_AFTER`].
+const LINES_MAX: u32 = 20;
+
+/// Whether an event may have a log line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogTurn {
+    Line,
+    /// The last line for a while: it has to say so.
+    LastLine,
+    None,
+}
+
+impl LogBudget {
+    /// Takes a line, if there is one left.
+    pub(crate) fn take_line(&mut self) -> LogTurn {
+        if self.begun.is_none_or(|at| at.elapsed() >= LOG_AGAIN_AFTER) {
+            (self.begun, self.lines) = (Some(Instant::now()), 0);
+        }
+        self.lines = self.lines.saturating_add(1);
+        match self.lines {
+            ..LINES_MAX => LogTurn::Line,
+            LINES_MAX => LogTurn::LastLine,
+            _ => LogTurn::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_events_has_few_lines() {
+        let mut budget = LogBudget::default();
+        let turns: Vec<LogTurn> = (0..1000).map(|_| budget.take_line()).collect();
+        assert_eq!(turns.iter().filter(|turn| **turn == LogTurn::Line).count(), LINES_MAX as usize - 1);
+        assert_eq!(turns.iter().filter(|turn| **turn == LogTurn::LastLine).count(), 1);
     }
 }

@@ -14,15 +14,18 @@ mod link_error;
 mod link_writer;
 mod own_ports;
 mod packet_batch;
+mod peer_login;
 mod peer_outbox;
+mod peer_security;
+mod peer_stream;
 mod quorum_door;
 mod tasks;
 mod tree_stream;
-mod unidentified;
 
 pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;
 pub(crate) use peer_outbox::{PeerOutbox, WAITING_MAX};
+pub(crate) use peer_security::{OtherServers, PeerConfigs, PeerSecurity};
 pub(crate) use quorum_door::QuorumDoor;
 
 /// The functions that read bytes of other servers, for the fuzz targets.

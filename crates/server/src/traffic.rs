@@ -12,6 +12,8 @@ pub(crate) struct Traffic {
     pub(crate) rejected: AtomicU64,
     /// Connections that were closed as no handshake came in time.
     pub(crate) without_session: AtomicU64,
+    /// TLS handshakes that failed.
+    pub(crate) failed_handshakes: AtomicU64,
 }
 
 impl Traffic {
@@ -31,8 +33,19 @@ impl Traffic {
         self.without_session.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn count_failed_handshake(&self) {
+        self.failed_handshakes.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn reset(&self) {
-        for count in [&self.bytes_received, &self.dropped, &self.rejected, &self.without_session] {
+        let counts = [
+            &self.bytes_received,
+            &self.dropped,
+            &self.rejected,
+            &self.without_session,
+            &self.failed_handshakes,
+        ];
+        for count in counts {
             count.store(0, Ordering::Relaxed);
         }
     }

@@ -14,7 +14,8 @@ use ostler_proto::{
     quorum_packet::Packet,
 };
 use ostler_server_core::{
-    CloseReason, ConnId, DialTarget, Effect, Input, PeerMessage, PersistOp, quorum::MemberMode,
+    CloseReason, ConnId, DialTarget, Effect, Input, PeerMessage, PersistOp, audit::AuditResult,
+    quorum::MemberMode,
 };
 use ostler_zab::leading::LinkId;
 use std::{borrow::Cow, collections::VecDeque};
@@ -195,6 +196,8 @@ impl World {
                 let delay = self.chance.between(1, 10);
                 self.after(delay, Event::ConnGone { conn });
             }
+            // No mechanism is configured.
+            Effect::SaslToken { .. } => unreachable!("a server without SASL asks for none"),
             Effect::Persist { seq, op } => {
                 let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
                 self.node(id).disk.push(seq, op, history);
@@ -225,6 +228,12 @@ impl World {
             Effect::HangUp(link) => self.hang_up(id, link),
             Effect::RefuseVotes { of, why } => unreachable!("{id} refuses the votes of {of:?}: {why}"),
             Effect::Servers(_) => {}
+            // The invariants of the core compare the writes under way with those that will be recorded.
+            Effect::Audit(record) => self.count(match record.result {
+                AuditResult::Success => "audited",
+                AuditResult::Failure => "audited failure",
+                AuditResult::Invoked => "audited, outcome not known",
+            }),
         }
     }
 

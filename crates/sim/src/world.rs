@@ -329,6 +329,7 @@ impl World {
             skip_acl: shape.reconfig,
             passwords: shape.passwords(),
             seed,
+            audit: true,
             ..CoreConfig::default()
         };
         let ensemble = EnsembleConfig {

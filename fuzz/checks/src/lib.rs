@@ -20,6 +20,7 @@ pub mod restored;
 pub mod sasl;
 pub mod script;
 pub mod snapshot_file;
+pub mod stores;
 pub mod transaction;
 pub mod tree_stream;
 pub mod vote;

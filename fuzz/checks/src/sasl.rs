@@ -1,16 +1,15 @@
 //! Fuzzes a server's SASL tokens as a client reads them.
 
-use ostler_client_core::{
-    SaslCredentials,
-    sasl_tokens::{ChallengeResponse, directives, is_proof, respond},
-};
+use ostler_sasl::digest_md5::{ChallengeResponse, Profile, SaslCredentials, directives, is_proof, respond};
 
 const CNONCE: &str = "00112233445566778899aabbccddeeff";
 
 /// The answer to a challenge repeats the challenge's nonce and realm. The client accepts only the right proof.
 pub fn check(token: &[u8]) {
     let credentials = SaslCredentials { user: "us\"er\\".into(), password: "p\u{e9}".into() };
-    let Some(ChallengeResponse { token: answered, proof }) = respond(&credentials, token, CNONCE) else {
+    let Some(ChallengeResponse { token: answered, proof }) =
+        respond(Profile::Clients, &credentials, token, CNONCE)
+    else {
         return;
     };
     let asked = directives(token).expect("a challenge that has an answer is understood");

@@ -3,14 +3,15 @@
 
 use ostler_fuzz_checks::{
     client_session, config_file, connection, election_door, epoch_file, frames, handshake, log_files,
-    membership, quorum_packets, reply, request, sasl, snapshot_file, transaction, tree_stream, vote, words,
+    membership, quorum_packets, reply, request, sasl, snapshot_file, stores, transaction, tree_stream, vote,
+    words,
 };
 use ostler_storage::snapshot::Compression;
 use std::{collections::BTreeSet, fs, path::Path};
 
 type Check = fn(&[u8]);
 
-const CHECKS: [(&str, Check); 20] = [
+const CHECKS: [(&str, Check); 21] = [
     ("client_session", client_session::check),
     ("connect", handshake::check),
     ("connection", connection::check),
@@ -27,6 +28,7 @@ const CHECKS: [(&str, Check); 20] = [
     ("snapshot_gz", |bytes| snapshot_file::check(bytes, Compression::Gz)),
     ("snapshot_plain", |bytes| snapshot_file::check(bytes, Compression::None)),
     ("snapshot_snappy", |bytes| snapshot_file::check(bytes, Compression::Snappy)),
+    ("stores", stores::check),
     ("tree_stream", tree_stream::check),
     ("txn_record", transaction::check),
     ("vote", vote::check),

@@ -17,7 +17,7 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 16] = [
+const CRATES: [CrateFloor; 18] = [
     crate_floor("ostler", 6, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-recipes", 5, false),
@@ -30,7 +30,9 @@ const CRATES: [CrateFloor; 16] = [
     crate_floor("ostler-client-core", 2, true),
     crate_floor("ostler-tree", 1, true),
     crate_floor("ostler-zab", 1, true),
+    crate_floor("ostler-sasl", 1, true),
     crate_floor("ostler-storage", 1, false),
+    crate_floor("ostler-tls", 1, false),
     crate_floor("ostler-planted", 0, true),
     crate_floor("ostler-proto", 0, true),
     // Imports no crate of the workspace, and none imports it.

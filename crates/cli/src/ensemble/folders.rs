@@ -139,7 +139,9 @@ fn read(folder: &Path) -> Result<(Vec<ServerSetup>, Vec<ListenAddress>), Ensembl
     for id in 1..=count as u16 {
         let path = zoo_cfg(folder, id);
         let (config, ensemble) = settings(&path, id)?;
-        let clients = config.clients.client_address;
+        let secure = config.clients.secure.as_ref().and_then(|secure| secure.address);
+        let clients =
+            config.clients.client_address.or(secure).expect("a configuration has a port for clients");
         let current_epoch = config.folders.data_dir.join("version-2/currentEpoch");
         let own = ensemble.membership.servers.get(&ServerId(id.into()));
         let log = server_folder(folder, id).join("server.log");

@@ -2,13 +2,13 @@
 
 use super::{Link, Session};
 use crate::{
-    digest_md5,
     effect::{Effects, Failure},
     input::AttemptId,
     time::Mono,
 };
 use alloc::{format, string::String};
 use ostler_proto::{id::Xid, jute::Reader, reply::ReplyHeader, request::Request};
+use ostler_sasl::digest_md5::{self, Profile};
 
 /// The progress of the exchange.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Session {
         let token = r.buffer().ok().flatten().filter(|_| header.error == 0);
         let next = match (&*exchange, token, &self.config.sasl) {
             (Exchange::Begun, Some(challenge), Some(credentials)) => {
-                digest_md5::respond(credentials, challenge, &cnonce)
+                digest_md5::respond(Profile::Clients, credentials, challenge, &cnonce)
             }
             (Exchange::Answered { proof }, Some(token), _) if digest_md5::is_proof(token, proof) => {
                 return self.online(now, attempt, read_only, effects);

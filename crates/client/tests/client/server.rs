@@ -25,14 +25,14 @@ impl TestServer {
     pub(crate) fn start_with(adjust: impl FnOnce(&mut ServerConfig)) -> TestServer {
         let dir = tempfile::tempdir().unwrap();
         let mut config = ServerConfig::embedded(dir.path());
-        config.clients.client_address = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.clients.client_address = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         config.log.pre_alloc_size_kb = 256;
         config.clients.max_client_cnxns = None;
         adjust(&mut config);
         let mut server =
-            TestServer { address: config.clients.client_address, config, _dir: dir, running: None };
+            TestServer { address: SocketAddr::from(([127, 0, 0, 1], 0)), config, _dir: dir, running: None };
         server.restart();
-        server.config.clients.client_address = server.address;
+        server.config.clients.client_address = Some(server.address);
         server
     }
 

@@ -1,8 +1,12 @@
 //! The identities of a client, and the permissions that ACLs give to them.
 
-use crate::work::Work;
-use alloc::{boxed::Box, vec::Vec};
-use core::{cell::RefCell, hash::BuildHasher, net::IpAddr};
+use crate::{requests::auth::user_name, work::Work};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use core::{
+    cell::{OnceCell, RefCell},
+    hash::BuildHasher,
+    net::IpAddr,
+};
 use hashbrown::HashTable;
 use ostler_proto::acl::{Id, Perms};
 use ostler_tree::{AclList, acl_list::is_of_addresses};
@@ -25,10 +29,23 @@ pub(crate) struct Identities {
     /// Whether one of them is `super`, which may do everything.
     is_super: bool,
     addresses: Vec<IpAddr>,
+    sasl: SaslUser,
     /// The position of each id, if there are more than a few.
     by_id: HashTable<u32>,
     /// A cache of the permissions that ACLs give. The serial of an ACL decides its place.
     verdicts: RefCell<Option<Box<Verdicts>>>,
+    /// The user names for the audit log, once they were needed.
+    users: OnceCell<Arc<[String]>>,
+}
+
+/// Whether a client has logged in by SASL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum SaslUser {
+    #[default]
+    None,
+    Some,
+    /// The user named `super`: every entry of the scheme `sasl` is for this one.
+    Super,
 }
 
 /// Adds an item. Nearly every client has one identity, its address, so there is room for one only at first.
@@ -58,8 +75,12 @@ impl Identities {
             return;
         }
         *self.verdicts.get_mut() = None;
+        self.users.take();
         self.size += id.size();
         self.is_super |= id.scheme == "super";
+        if id.scheme == "sasl" && self.sasl != SaslUser::Super {
+            self.sasl = if id.id == "super" { SaslUser::Super } else { SaslUser::Some };
+        }
         if is_of_addresses(&id.scheme)
             && let Ok(address) = id.id.parse()
         {
@@ -91,8 +112,18 @@ impl Identities {
         self.size
     }
 
+    /// The user names, as `whoAmI` shows them, without those of scheme `super`.
+    pub(crate) fn users(&self) -> Arc<[String]> {
+        let named = || self.ids.iter().filter(|id| id.scheme != "super").map(user_name).collect();
+        self.users.get_or_init(named).clone()
+    }
+
     pub(crate) fn is_super(&self) -> bool {
         self.is_super
+    }
+
+    pub(crate) fn has_sasl_user(&self) -> bool {
+        self.sasl != SaslUser::None
     }
 
     /// The permissions that an ACL gives to these identities. They are computed once for an ACL, with as many look-ups
@@ -128,6 +159,11 @@ impl Identities {
         } else {
             for id in self.ids.iter().filter(|id| !is_of_addresses(&id.scheme)) {
                 granted = granted.with(list.perms_of_id(id));
+            }
+        }
+        if self.sasl == SaslUser::Super {
+            for entry in list.iter().filter(|entry| entry.id.scheme == "sasl") {
+                granted = granted.with(entry.perms);
             }
         }
         for address in &self.addresses {

@@ -47,6 +47,15 @@ pub(crate) enum WriteTxn {
     Forwarded { after: Zxid },
 }
 
+impl WriteTxn {
+    /// The zxid of the transaction, or the last one before it that this server knew.
+    pub(crate) fn order(self) -> Zxid {
+        match self {
+            WriteTxn::Proposed(zxid) | WriteTxn::Forwarded { after: zxid } => zxid,
+        }
+    }
+}
+
 /// A request that is not answered yet.
 #[derive(Debug)]
 pub(crate) enum Waiting {

@@ -107,6 +107,9 @@ impl Server {
         for event in &events {
             self.stats.namespaces.count_write(&event.path, event.data_len);
         }
+        if self.config.audit {
+            self.audit_ephemerals(cx, &record, &events);
+        }
         let mut late = Vec::new();
         if planted::is(Bug::WatchAfterReply) {
             late.append(&mut events);
@@ -115,6 +118,9 @@ impl Server {
             self.notify(cx, &event);
         }
         self.pipeline.events = events;
+        if self.config.audit {
+            self.audit_outcome(cx, &record, &outcome);
+        }
         let session = record.header.session;
         let conn = proposal.conn.or_else(|| self.conn_of_forwarded(cx.now, &record));
         let closed = matches!(record.txn, Txn::CloseSession(_));

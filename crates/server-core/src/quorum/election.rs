@@ -114,6 +114,9 @@ impl Server {
         for conn in self.connections.numbers() {
             self.close(cx, conn, CloseReason::NotServing);
         }
+        if self.config.audit {
+            self.give_up_audits(cx);
+        }
         self.pipeline.syncs.clear();
         for proposal in &mut self.pipeline.outstanding {
             proposal.conn = None;

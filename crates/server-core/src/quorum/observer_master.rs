@@ -198,6 +198,7 @@ impl Server {
         // The observer master reports each stopped request, and stops all later ones, until the session comes back to
         // this observer.
         self.forget_stopped_write(session);
+        self.audit_trail.forget_stopped(session);
     }
 
     /// Lets an observer wait if it has later commits than this server, from another observer master. They will come

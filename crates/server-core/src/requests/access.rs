@@ -9,7 +9,7 @@ use ostler_proto::{
     error::ErrorCode,
     jute::Writer,
 };
-use ostler_tree::AclRef;
+use ostler_tree::{AclList, AclRef};
 use rustc_hash::FxBuildHasher;
 
 /// The most bytes that the `auth` entries of one ACL may become: a short ACL with many permissions and a long id could
@@ -43,7 +43,17 @@ pub(crate) fn allows(
     work: &Work,
 ) -> bool {
     let Some(list) = acl else { return true };
-    config.skip_acl || list.is_empty() || ids.is_super() || ids.granted(list, work).any_of(needed)
+    config.skip_acl
+        || list.is_empty()
+        || ids.is_super()
+        || ids.granted(list, work).any_of(needed)
+        || is_for_any_sasl_user(config, list, ids, needed)
+}
+
+/// Upstream compares the name with the entry's id, not with the user's.
+fn is_for_any_sasl_user(config: &CoreConfig, list: &AclList, ids: &Identities, needed: Perms) -> bool {
+    let Some(any) = config.let_any_sasl_user.as_ref().filter(|_| ids.has_sasl_user()) else { return false };
+    list.perms_of_id(&Id::new("sasl", any.clone())).any_of(needed)
 }
 
 /// Fails with NOAUTH if [`allows`] is false.
@@ -78,9 +88,8 @@ pub(crate) fn fix_up(
             // The id does not matter here; kazoo sends null for an empty one.
             "auth" => {
                 let before = fixed.len();
-                // Only identities that are proven count; an address is not.
                 let most = if planted::is(Bug::AuthIsTheFirst) { 1 } else { usize::MAX };
-                let proven = || ids.iter().filter(|id| id.scheme == "digest").take(most);
+                let proven = || ids.iter().filter(|id| auth::is_proven(id)).take(most);
                 let size = proven().map(Id::size).sum::<usize>();
                 in_list += size;
                 expanded.add(in_list, size)?;
@@ -89,7 +98,7 @@ pub(crate) fn fix_up(
                     return Err(ErrorCode::InvalidAcl);
                 }
             }
-            "world" | "digest" | "ip" => {
+            "world" | "digest" | "ip" | "x509" | "sasl" => {
                 // Upstream fails on a null id of a scheme that it knows.
                 let id = entry.id.as_deref().ok_or(ErrorCode::MarshallingError)?;
                 let valid = (scheme == "world" && id == "anyone") || auth::is_valid_id(config, scheme, id);

@@ -4,7 +4,7 @@ use crate::config::CoreConfig;
 use alloc::{format, string::String, string::ToString, vec::Vec};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use core::net::IpAddr;
-use ostler_proto::acl::Id;
+use ostler_proto::{acl::Id, distinguished_name::is_distinguished_name};
 use ostler_tree::networks::Network;
 use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256, Sha384, Sha512};
@@ -98,6 +98,19 @@ pub fn authenticate(
     }
 }
 
+/// Whether upstream can read the id as a name of Kerberos: a text without `@`, or with a realm behind the only one.
+fn is_sasl_id(id: &str) -> bool {
+    match id.split_once('@') {
+        None => true,
+        Some((name, realm)) => name.split('/').count() <= 2 && !realm.contains(['@', '/']),
+    }
+}
+
+/// Whether an identity is proven, so that `auth` in an ACL stands for it; an address is not.
+pub fn is_proven(id: &Id) -> bool {
+    matches!(&*id.scheme, "digest" | "x509" | "sasl")
+}
+
 /// The user name that `whoAmI` shows for an identity.
 pub fn user_name(id: &Id) -> String {
     match &*id.scheme {
@@ -115,6 +128,8 @@ pub fn is_valid_id(config: &CoreConfig, scheme: &str, id: &str) -> bool {
             id.trim_end_matches(':').split(':').count() == 2 && id.contains(':')
         }
         "ip" => Network::parse(id).is_some(),
+        "x509" => config.x509_auth && is_distinguished_name(id),
+        "sasl" => config.sasl_acls && is_sasl_id(id),
         _ => false,
     }
 }
@@ -127,6 +142,25 @@ mod tests {
     fn digests_are_those_of_java() {
         assert_eq!(digest_id("bob:pw"), "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
         assert_eq!(digest_id("super:admin"), "super:xQJmxLMiHGwaqBvst5y6rkB6HQs=");
+    }
+
+    #[test]
+    fn schemes_that_are_not_there_have_no_ids() {
+        let without = CoreConfig::default();
+        let with = CoreConfig { x509_auth: true, sasl_acls: true, ..CoreConfig::default() };
+        for (scheme, id, valid) in [
+            ("x509", "CN=app,O=Example", true),
+            ("x509", "", true),
+            ("x509", "not a name", false),
+            ("sasl", "", true),
+            ("sasl", "bob", true),
+            ("sasl", "a/b/c", true),
+            ("sasl", "client/host@REALM", true),
+            ("sasl", "a@b@c", false),
+        ] {
+            assert_eq!(is_valid_id(&with, scheme, id), valid, "{scheme}:{id}");
+            assert!(!is_valid_id(&without, scheme, id), "{scheme}:{id}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod answers;
+mod audit;
 mod commits;
 mod configurations;
 mod disks;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod access;
+mod audit;
 mod catch_up;
 mod counts;
 mod crashes;

@@ -18,7 +18,7 @@ use ostler_proto::{
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ClientRequest, ConnId, CoreConfig, Effect, Input, Now, Record, Server, input::Mono,
+    ClientRequest, ConnId, CoreConfig, Effect, Input, Now, Record, Server, audit::AuditRecord, input::Mono,
 };
 use ostler_tree::{FrozenTree, Tree};
 use std::collections::{BTreeMap, VecDeque};
@@ -56,6 +56,8 @@ pub(crate) struct Member {
     pub(crate) costliest: u64,
     /// Snapshots asked for.
     pub(crate) snapshots: Vec<FrozenTree>,
+    /// Records for the audit log.
+    pub(crate) audited: Vec<AuditRecord>,
 }
 
 /// The session timeout of clients in tests where it does not matter.
@@ -88,6 +90,7 @@ impl Member {
             sights: Vec::new(),
             costliest: 0,
             snapshots: Vec::new(),
+            audited: Vec::new(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Member {
             }
             Effect::Persist { seq, op } => self.disk.push(seq, op),
             Effect::Snapshot(frozen) => self.snapshots.push(*frozen),
+            Effect::Audit(record) => self.audited.push(*record),
             other => panic!("a standalone server has nobody to {other:?}"),
         }
     }

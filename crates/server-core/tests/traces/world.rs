@@ -173,6 +173,7 @@ impl World {
                     self.effect(format!("client {} <- event {kind:?} {path}", self.conns[&conn].name));
                 }
             }
+            Effect::SaslToken { .. } => unreachable!("a server without SASL asks for none"),
             Effect::Close { conn, reason } => {
                 let name = &self.conns[&conn].name;
                 self.effect(format!("{id} closes client {name}: {}", packets::close_reason(reason)));
@@ -213,6 +214,7 @@ impl World {
                 self.send(id, link, Message::Closed(link));
                 self.net.links.remove(&link);
             }
+            Effect::Audit(record) => self.effect(format!("{id} audits {record:?}")),
         }
     }
 

@@ -68,9 +68,12 @@ impl FourLetterDoor {
         loading: Loading,
     ) -> Self {
         let shown = |path: &Path| absolute(path).display().to_string();
+        // A server without a plain port shows 0, as Java does.
+        let client_port = config.clients.client_address.map_or(0, |address| address.port());
+        let secure = config.clients.secure.as_deref();
         let conf = Conf {
-            client_port: config.clients.client_address.port(),
-            secure_client_port: None,
+            client_port,
+            secure_client_port: secure.and_then(|secure| secure.address).map(|address| address.port()),
             data_dir: shown(&folders.snapshots),
             data_log_dir: shown(&folders.logs),
             tick_time_ms: config.tick_time_ms,
@@ -94,7 +97,7 @@ impl FourLetterDoor {
             snapshots,
             loading: Mutex::new(Some(loading)),
             started: Instant::now(),
-            client_port: AtomicU16::new(config.clients.client_address.port()),
+            client_port: AtomicU16::new(client_port),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),
             turns: Turns::default(),
         }

@@ -40,7 +40,7 @@ pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
     Metrics { values, namespaced: sets(of.stats) }
 }
 
-fn counters(of: &Counted<'_>) -> [(&'static str, u64); 24] {
+fn counters(of: &Counted<'_>) -> [(&'static str, u64); 25] {
     let Stats { syncs, writes, .. } = of.stats;
     let traffic = of.traffic;
     [
@@ -61,6 +61,7 @@ fn counters(of: &Counted<'_>) -> [(&'static str, u64); 24] {
         ("watch_bytes", of.responses.notification_bytes),
         ("connection_drop_count", traffic.dropped.load(Ordering::Relaxed)),
         ("connection_rejected", traffic.rejected.load(Ordering::Relaxed)),
+        ("unsuccessful_handshake", traffic.failed_handshakes.load(Ordering::Relaxed)),
         ("sessionless_connections_expired", traffic.without_session.load(Ordering::Relaxed)),
         ("proposal_count", of.stats.proposals),
         ("connection_request_count", of.stats.connection_requests),

@@ -4,12 +4,10 @@ use super::{
     four_letter::{TELNET_CLOSE, Word},
     four_letter_door::FourLetterDoor,
 };
-use crate::driver::Driver;
+use crate::{client_stream::ClientStream, driver::Driver};
 use ostler_server_core::ConnId;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
-    io::AsyncWriteExt,
-    net::TcpStream,
     sync::{Mutex, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
     time::timeout,
@@ -93,7 +91,7 @@ impl Default for Turns {
 pub(crate) async fn answer(
     door: &Arc<FourLetterDoor>,
     (driver, conn): (&Arc<Driver>, ConnId),
-    stream: &mut TcpStream,
+    stream: &mut ClientStream,
     request: WordRequest,
 ) {
     let WordRequest::Word { word, mask } = request else { return driver.count_word(conn) };

@@ -15,8 +15,8 @@ use ostler_storage::{names::Compression, recover::RecoverOptions, txnlog::LogOpt
 use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
 use std::time::{Duration, Instant};
 
-/// `keeps_config`: the files of the configuration are where reconfigurations can be kept.
-pub(super) fn core_config(config: &ServerConfig, keeps_config: bool) -> CoreConfig {
+/// `keeps_config`: the files of the configuration are where reconfigurations can be kept. `sasl`: clients can log in.
+pub(super) fn core_config(config: &ServerConfig, keeps_config: bool, sasl: bool) -> CoreConfig {
     let mut schemes = config.auth.enforce_auth_schemes.clone();
     if !config.auth.enforce_auth_enabled {
         schemes.clear();
@@ -32,6 +32,13 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool) -> CoreConf
         super_digest: config.auth.super_digest.clone(),
         digest_algorithm: config.auth.digest_auth_alg,
         digest_auth: config.auth.digest_auth_enabled,
+        x509_auth: config.clients.secure.is_some(),
+        x509_super_user: config.auth.x509_super_user.clone(),
+        sasl,
+        sasl_acls: config.auth.sasl_acls,
+        sasl_super_users: config.auth.sasl_super_users.clone(),
+        let_any_sasl_user: config.auth.let_any_sasl_user.clone(),
+        allow_sasl_failed_clients: config.auth.allow_sasl_failed_clients,
         passwords: config.sessions.session_passwords.passwords(),
         skip_acl: config.auth.skip_acl,
         enforced_auth_schemes: schemes,
@@ -44,6 +51,8 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool) -> CoreConf
         container_max_never_used_ms: config.tree.containers.max_never_used_interval_ms.unwrap_or(0) as i64,
         snapshot_txns: config.snapshots.snap_count.into(),
         snapshot_log_bytes: config.snapshots.snap_size_limit_kb.map(|kb| kb * 1024),
+        audit: config.audit.is_some(),
+        audit_auth_failures: config.audit.as_ref().is_some_and(|audit| audit.auth_failures),
         seed: std::process::id().into(),
     }
 }
@@ -195,7 +204,7 @@ mod tests {
             std::fs::write(&file, text).unwrap();
             let config = crate::config::load(&file).unwrap_or_else(|error| panic!("{error}")).config;
             let ids = authenticate(
-                &core_config(&config, true),
+                &core_config(&config, true, false),
                 [127, 0, 0, 1].into(),
                 Some("digest"),
                 Some(b"super:test"),

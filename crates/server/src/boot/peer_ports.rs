@@ -7,7 +7,7 @@ use crate::{
     error::ServerError,
     log_throttle::LogThrottle,
     overrides::PeerListeners,
-    peers::{AddressBook, ElectionDoor, QuorumDoor},
+    peers::{AddressBook, ElectionDoor, OtherServers, PeerSecurity, QuorumDoor},
 };
 use ostler_server_core::Input;
 use std::{io, sync::Arc, time::Duration};
@@ -17,15 +17,20 @@ use tokio::{net::TcpListener, task::JoinSet};
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The ends of the connections with the other servers. Nothing listens yet.
-pub(super) fn doors(config: &ServerConfig, ensemble: &EnsembleSettings, store: &DataStore) -> Doors {
+pub(super) fn doors(
+    config: &ServerConfig,
+    ensemble: &EnsembleSettings,
+    security: &Arc<PeerSecurity>,
+    store: &DataStore,
+) -> Doors {
     let all = [&ensemble.membership].into_iter().chain(&ensemble.pending);
     let book = Arc::new(AddressBook::new(ensemble.me, all));
+    let others = OtherServers { settings: ensemble.clone(), book: book.clone(), security: security.clone() };
     Doors {
-        election: ElectionDoor::new(ensemble.clone(), book.clone()),
+        election: ElectionDoor::new(others.clone()),
         quorum: QuorumDoor::new(
-            ensemble.clone(),
+            others,
             Duration::from_millis(config.tick_time_ms as u64),
-            book.clone(),
             (store.files.clone(), store.folders.clone()),
             config.tree.extended_types(),
             config.limits.jute_max_buffer as usize,

@@ -1,6 +1,7 @@
-//! The threads beside the runtime's: one for the transaction log, one for snapshots.
+//! The threads beside the runtime's: one for the transaction log, one for snapshots, one for the audit log.
 
 use crate::{
+    audit::RunningAudit,
     disk_thread::{self, DiskWork},
     error::ServerError,
     handle::ServerHandle,
@@ -18,11 +19,13 @@ use tokio::sync::oneshot;
 pub(super) struct Threads {
     handle: ServerHandle,
     running: Vec<JoinHandle<()>>,
+    /// Ended after the others.
+    pub(super) audit: Option<RunningAudit>,
 }
 
 impl Threads {
     pub(super) fn of(handle: &ServerHandle) -> Threads {
-        Threads { handle: handle.clone(), running: Vec::new() }
+        Threads { handle: handle.clone(), running: Vec::new(), audit: None }
     }
 
     /// Starts the thread that writes the log. If the log fails, the receiver gets the error.
@@ -74,6 +77,7 @@ impl Threads {
             // As a whole: if the caller stops waiting, the threads still finish before this is dropped.
             let mut threads = self;
             threads.running.drain(..).for_each(|thread| drop(thread.join()));
+            threads.audit.take().into_iter().for_each(RunningAudit::end);
         };
         // A panic aborts the process, so there is no error of a thread or of this task.
         let _ = tokio::task::spawn_blocking(join).await;

@@ -2,12 +2,16 @@
 
 use super::error::ConfigError;
 use super::properties::{self, Entry};
+use super::sasl::QuorumSasl;
 use super::settings::Settings;
+use super::tls::KeySet;
 use ostler_proto::id::ServerId;
 use ostler_proto::membership::{ClientAddress, Member, Membership, MembershipError};
 use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::quorum::LocalSessions;
+use ostler_tls::settings::TlsSettings;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The settings of a server that is in an ensemble.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,50 @@ pub struct EnsembleSettings {
     pub notification_min_ms: u32,
     /// `fastleader.maxNotificationInterval`
     pub notification_max_ms: u32,
+    /// TLS between the servers; `None` if no connection has it.
+    pub tls: Option<QuorumTls>,
+    /// Logins of the servers at each other; `None` if there are none.
+    pub sasl: Option<QuorumSasl>,
+}
+
+/// TLS between the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuorumTls {
+    /// The keys `ssl.quorum.*`.
+    pub tls: TlsSettings,
+    /// `sslQuorum`: this server's own connections have TLS.
+    pub ssl_quorum: bool,
+    /// `portUnification`: the ports take plain connections, too.
+    pub port_unification: bool,
+    /// Whether the certificates of servers that connect are compared with the server.N lines, too; true by default.
+    pub client_hostname_verification: bool,
+    /// How long a server that connects may take to begin; 5 s by default.
+    pub detection_timeout: Duration,
+}
+
+impl QuorumTls {
+    /// The certificates of callers are compared only if all are.
+    pub(crate) fn checks_callers(&self) -> bool {
+        self.tls.hostname_verification && self.client_hostname_verification
+    }
+
+    /// Reads the keys; `None` without `sslQuorum` and `portUnification`.
+    pub(super) fn read(file: &str, settings: &mut Settings) -> Result<Option<QuorumTls>, ConfigError> {
+        let (ssl_quorum, port_unification) = (settings.bool("sslQuorum"), settings.bool("portUnification"));
+        if !ssl_quorum && !port_unification {
+            KeySet::QUORUM.note_unused(settings);
+            return Ok(None);
+        }
+        // Java raises values below 1 to the default.
+        let detection = settings.limit("ssl.quorum.handshakeDetectionTimeoutMillis").unwrap_or(5_000);
+        Ok(Some(QuorumTls {
+            tls: KeySet::QUORUM.read(file, settings)?,
+            ssl_quorum,
+            port_unification,
+            client_hostname_verification: settings.bool("ssl.quorum.clientHostnameVerification"),
+            detection_timeout: Duration::from_millis(detection),
+        }))
+    }
 }
 
 /// This server's own server.N line, with its client part.
@@ -160,6 +208,8 @@ fn ensemble(
         connect_timeout_ms: positive("cnxTimeout").max(1),
         notification_min_ms: positive("fastleader.minNotificationInterval").max(1),
         notification_max_ms: positive("fastleader.maxNotificationInterval").max(1),
+        tls: None,
+        sasl: None,
     };
     Ok(Deployment::Ensemble(Box::new(settings), own))
 }

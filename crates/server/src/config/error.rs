@@ -63,6 +63,9 @@ pub enum ConfigError {
     #[error("{file}: {key} is missing; add a line such as {example}")]
     Missing { file: String, key: &'static str, example: &'static str },
 
+    #[error("{file}: {why}")]
+    Contradiction { file: String, why: String },
+
     #[error("{location}: {key}: {reason}")]
     Refused { location: SettingLocation, key: String, reason: String },
 }

@@ -3,11 +3,13 @@
 //! Fields have the names of the keys of zoo.cfg, with units. The defaults named here are those of a zoo.cfg that does
 //! not have the key.
 
+use super::sasl::{self, SaslSettings};
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
 use ostler_proto::stat::ExtendedTypes;
 use ostler_server_core::auth::DigestAlgorithm;
 use ostler_storage::{disk::PRIVATE, snapshot::body::LONGEST_FIELD};
+use ostler_tls::settings::TlsSettings;
 use std::{net::SocketAddr, path::PathBuf};
 
 /// Java raises lower values of `snapCount` to this one.
@@ -19,8 +21,10 @@ pub(super) const MIN_SNAP_RETAIN_COUNT: u32 = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientPortSettings {
     /// The address for clients. `[::]` stands for all interfaces, IPv4 included; on a machine without IPv6 bind 0.0.0.0
-    /// instead.
-    pub client_address: SocketAddr,
+    /// instead. `None` if clients have the secure port only.
+    pub client_address: Option<SocketAddr>,
+    /// TLS for clients; `None` if there is none.
+    pub secure: Option<Box<SecurePort>>,
     /// Connections that wait to be accepted. `None`, the default, for the system's own number.
     pub client_port_listen_backlog: Option<u32>,
     /// Connections in all. `None`, the default, for no limit.
@@ -33,6 +37,17 @@ pub struct ClientPortSettings {
     pub client_tcp_keep_alive: bool,
     /// A connection without a session is closed after this time, 10 s by default.
     pub sessionless_cnxn_timeout_ms: u32,
+}
+
+/// TLS for clients: a port of its own, or the same port, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecurePort {
+    /// `secureClientPort` and `secureClientPortAddress`. `None` if only the plain port takes TLS.
+    pub address: Option<SocketAddr>,
+    /// Whether the plain port takes TLS, too (`client.portUnification`).
+    pub unification: bool,
+    /// The keys `ssl.*`.
+    pub tls: TlsSettings,
 }
 
 /// How much clients may ask for at a time.
@@ -151,6 +166,16 @@ pub struct AuthSettings {
     pub digest_auth_alg: DigestAlgorithm,
     /// `super:<hash>`: the digest id that becomes the super user. None by default.
     pub super_digest: Option<String>,
+    /// The subject of the client certificate whose owner may do everything. None by default.
+    pub x509_super_user: Option<String>,
+    /// SASL logins of clients. None by default.
+    pub sasl: Option<SaslSettings>,
+    /// Whether ACLs may have the scheme `sasl`; false by default.
+    pub sasl_acls: bool,
+    /// The users of SASL that may do everything. None by default.
+    pub sasl_super_users: Vec<String>,
+    /// ACL entries of the scheme `sasl` with this id are for every user of SASL. None by default.
+    pub let_any_sasl_user: Option<String>,
     /// Whether connections need one of `enforce_auth_schemes`; false by default. True with
     /// `session_require_client_sasl_auth` too.
     pub enforce_auth_enabled: bool,
@@ -167,9 +192,10 @@ fn limit_u32(settings: &Settings, name: &str) -> Option<u32> {
 }
 
 impl ClientPortSettings {
-    pub(super) fn read(settings: &Settings, client_address: SocketAddr) -> ClientPortSettings {
+    pub(super) fn read(settings: &Settings, client_address: Option<SocketAddr>) -> ClientPortSettings {
         ClientPortSettings {
             client_address,
+            secure: None,
             client_port_listen_backlog: limit_u32(settings, "clientPortListenBacklog"),
             max_cnxns: limit_u32(settings, "maxCnxns"),
             max_client_cnxns: limit_u32(settings, "maxClientCnxns"),
@@ -265,6 +291,13 @@ impl AuthSettings {
             super_digest: settings
                 .text("DigestAuthenticationProvider.superDigest")
                 .filter(|digest| !digest.is_empty()),
+            x509_super_user: settings
+                .text("X509AuthenticationProvider.superUser")
+                .filter(|subject| !subject.is_empty()),
+            sasl: SaslSettings::read(settings),
+            sasl_acls: sasl::has_provider(settings),
+            sasl_super_users: sasl::super_users(settings),
+            let_any_sasl_user: settings.text("letAnySaslUserDoX").filter(|name| !name.is_empty()),
             enforce_auth_enabled: !enforced.is_empty(),
             enforce_auth_schemes: enforced,
             session_require_client_sasl_auth: settings.bool("sessionRequireClientSASLAuth"),

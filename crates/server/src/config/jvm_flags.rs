@@ -1,13 +1,15 @@
 //! System properties in environment variables, as the start scripts of a Java server read them: `-Dname=value`.
 
-use super::error::{Note, NoteLevel, SettingLocation};
+use super::error::SettingLocation;
 use super::keys;
 use super::properties::Entry;
 
 /// The variables from which a Java server reads flags. The last one wins.
 pub const JVM_FLAG_VARIABLES: [&str; 3] = ["JAVA_TOOL_OPTIONS", "SERVER_JVMFLAGS", "JVMFLAGS"];
 
-const JAAS_FILE: &str = "-Djava.security.auth.login.config=";
+/// The JVM's property for a JAAS file, and the key of the same file here.
+const JAAS_FILE: &str = "java.security.auth.login.config";
+const JAAS_KEY: &str = "zookeeper.sasl.jaasFile";
 
 /// The known properties among `flags`, pairs of a variable's name and its text. Later ones win. Properties of the Java
 /// machine and of other programs are ignored.
@@ -17,6 +19,11 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
         for flag in split(text) {
             let Some((name, value)) = flag.strip_prefix("-D").and_then(|flag| flag.split_once('=')) else {
                 continue;
+            };
+            // The JVM takes a URL, too, and a second `=` that keeps its own default file out.
+            let (name, value) = match name {
+                JAAS_FILE => (JAAS_KEY, jaas_path(value)),
+                _ => (name, value),
             };
             let Some(key) = keys::find_property(name) else { continue };
             entries
@@ -31,18 +38,9 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
     entries
 }
 
-/// A warning about a JAAS file: it asks for SASL, which this version does not have.
-pub(super) fn ignored_jaas_file(flags: &[(&str, &str)]) -> Option<Note> {
-    let of = |(variable, text): &(&str, &str)| {
-        let jaas = split(text).into_iter().find(|flag| flag.starts_with(JAAS_FILE))?;
-        let file = jaas[JAAS_FILE.len()..].to_owned();
-        let text = format!(
-            "the JAAS file {file} is not read: this version has no SASL, so neither clients nor servers are authenticated by \
-             it"
-        );
-        Some(Note { level: NoteLevel::Warning, location: SettingLocation::in_variable(variable), text })
-    };
-    flags.iter().filter_map(of).next_back()
+fn jaas_path(value: &str) -> &str {
+    let value = value.strip_prefix('=').unwrap_or(value);
+    value.strip_prefix("file://").or_else(|| value.strip_prefix("file:")).unwrap_or(value)
 }
 
 /// Splits at white space outside single or double quotes, as a shell does.
@@ -90,15 +88,17 @@ mod tests {
     }
 
     #[test]
-    fn a_jaas_file_leaves_a_warning() {
-        let jaas = "-Xmx1g -Djava.security.auth.login.config=/etc/zk/jaas.conf";
-        let note = ignored_jaas_file(&[("JVMFLAGS", "-Xmx1g"), ("SERVER_JVMFLAGS", jaas)]).unwrap();
-        assert_eq!(
-            (note.level, note.location.to_string()),
-            (NoteLevel::Warning, "SERVER_JVMFLAGS".to_owned())
-        );
-        assert!(note.text.contains("/etc/zk/jaas.conf is not read"), "{}", note.text);
-        assert_eq!(ignored_jaas_file(&[("JVMFLAGS", "-Xmx1g")]), None);
+    fn the_jaas_file_of_the_jvm_is_that_of_the_server() {
+        for flag in [
+            "=/etc/zk/jaas.conf",
+            "==/etc/zk/jaas.conf",
+            "=file:/etc/zk/jaas.conf",
+            "=file:///etc/zk/jaas.conf",
+        ] {
+            let flag = format!("-Xmx1g -Djava.security.auth.login.config{flag}");
+            let expected = "SERVER_JVMFLAGS: zookeeper.sasl.jaasFile=/etc/zk/jaas.conf";
+            assert_eq!(shown(&[("SERVER_JVMFLAGS", &flag)]), [expected]);
+        }
     }
 
     #[test]

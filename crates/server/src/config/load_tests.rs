@@ -1,6 +1,7 @@
 //! Whole files, as operators and test harnesses write them.
 
 mod ensemble;
+mod security;
 
 use std::path::PathBuf;
 
@@ -71,7 +72,8 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
     let expected = ServerConfig {
         tick_time_ms: 3000,
         clients: ClientPortSettings {
-            client_address: "[::]:2181".parse().unwrap(),
+            client_address: Some("[::]:2181".parse().unwrap()),
+            secure: None,
             client_port_listen_backlog: None,
             max_cnxns: None,
             max_client_cnxns: Some(60),
@@ -128,6 +130,11 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
             digest_auth_enabled: true,
             digest_auth_alg: DigestAlgorithm::Sha1,
             super_digest: None,
+            x509_super_user: None,
+            sasl: None,
+            sasl_acls: false,
+            sasl_super_users: Vec::new(),
+            let_any_sasl_user: None,
             enforce_auth_enabled: false,
             enforce_auth_schemes: vec![],
             session_require_client_sasl_auth: false,
@@ -136,6 +143,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
         four_letter_whitelist: whitelist,
         readonly_mode_enabled: false,
         reconfig_enabled: false,
+        audit: None,
         ensemble: None,
     };
     assert_eq!(config, expected);
@@ -145,7 +153,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
 fn a_server_without_a_file_listens_on_loopback_only() {
     let embedded = ServerConfig::embedded(EMBEDDED_DATA_DIR);
     let mut expected = config("dataDir=ostler-data\nclientPort=2181\ntickTime=2000\n");
-    expected.clients.client_address = "127.0.0.1:2181".parse().unwrap();
+    expected.clients.client_address = Some("127.0.0.1:2181".parse().unwrap());
     assert_eq!(embedded, expected);
     assert_eq!(
         (embedded.sessions.min_session_timeout_ms, embedded.sessions.max_session_timeout_ms),
@@ -169,12 +177,15 @@ fn every_obeyed_setting_reaches_the_config() {
          znode.container.checkIntervalMs=70\nznode.container.maxPerMinute=80\n\
          znode.container.maxNeverUsedIntervalMs=90\nskipACL=yes\nDigestAuthenticationProvider.superDigest=super:x=\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\nallowSaslFailedClients=true\n\
-         4lw.commands.whitelist=ruok,mntr\nreadonlymode.enabled=true\nreconfigEnabled=true\n",
+         4lw.commands.whitelist=ruok,mntr\nreadonlymode.enabled=true\nreconfigEnabled=true\n\
+         audit.enable=true\naudit.log.file=/audit.log\naudit.log.maxFileSize=3\naudit.log.maxFiles=4\n\
+         audit.log.authFailures=false\n",
     );
     let expected = ServerConfig {
         tick_time_ms: 100,
         clients: ClientPortSettings {
-            client_address: "127.0.0.1:0".parse().unwrap(),
+            client_address: Some("127.0.0.1:0".parse().unwrap()),
+            secure: None,
             client_port_listen_backlog: Some(50),
             max_cnxns: Some(500),
             max_client_cnxns: None,
@@ -231,6 +242,11 @@ fn every_obeyed_setting_reaches_the_config() {
             digest_auth_enabled: true,
             digest_auth_alg: DigestAlgorithm::Sha1,
             super_digest: Some("super:x=".into()),
+            x509_super_user: None,
+            sasl: None,
+            sasl_acls: false,
+            sasl_super_users: Vec::new(),
+            let_any_sasl_user: None,
             enforce_auth_enabled: true,
             enforce_auth_schemes: vec!["digest".into(), "ip".into()],
             session_require_client_sasl_auth: false,
@@ -239,6 +255,12 @@ fn every_obeyed_setting_reaches_the_config() {
         four_letter_whitelist: config.four_letter_whitelist.clone(),
         readonly_mode_enabled: true,
         reconfig_enabled: true,
+        audit: Some(AuditSettings {
+            target: AuditTarget::File("/audit.log".into()),
+            max_file_bytes: 3 << 20,
+            max_files: 4,
+            auth_failures: false,
+        }),
         ensemble: None,
     };
     assert_eq!(config, expected);
@@ -261,7 +283,6 @@ fn the_file_of_kazoos_test_harness_is_a_single_node() {
         text,
         &[
             "zoo.cfg:6: admin.serverPort: Belongs to the HTTP admin server, which this build does not have",
-            "zoo.cfg:7: authProvider.1: Java classes cannot be loaded here; the schemes are ip, digest and world",
             "zoo.cfg:12: serverCnxnFactory: Belongs to a Java network library; there is one connection layer here",
         ],
     );
@@ -270,7 +291,7 @@ fn the_file_of_kazoos_test_harness_is_a_single_node() {
 #[test]
 fn one_server_line_is_a_single_node() {
     let line = "server.1=localhost:2888:3888:participant";
-    assert_eq!(config_of_lines(line).clients.client_address, "[::]:2181".parse().unwrap());
+    assert_eq!(config_of_lines(line).clients.client_address, Some("[::]:2181".parse().unwrap()));
     check_notes(
         &format!("dataDir=/d\nclientPort=2181\n{line}"),
         &[
@@ -281,7 +302,8 @@ fn one_server_line_is_a_single_node() {
 
 #[test]
 fn the_client_port_of_the_only_server_is_obeyed() {
-    let address = |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.to_string();
+    let address =
+        |lines: &str| config(&format!("dataDir=/d\n{lines}")).clients.client_address.unwrap().to_string();
     assert_eq!(address("server.1=h:1:2;2181"), "0.0.0.0:2181");
     assert_eq!(address("server.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
     assert_eq!(address("clientPort=2181\nserver.1=h:1:2;127.0.0.1:2181"), "127.0.0.1:2181");
@@ -330,7 +352,12 @@ fn missing_settings_are_named_with_an_example() {
 #[test]
 fn addresses_may_be_names_or_literals() {
     let ip = |address: &str| {
-        config_of_lines(&format!("clientPortAddress={address}")).clients.client_address.ip().to_string()
+        config_of_lines(&format!("clientPortAddress={address}"))
+            .clients
+            .client_address
+            .unwrap()
+            .ip()
+            .to_string()
     };
     assert_eq!(ip("0.0.0.0"), "0.0.0.0");
     assert_eq!(ip("::1"), "::1");
@@ -376,11 +403,12 @@ fn enforced_authentication_needs_schemes_that_exist() {
     );
     check_error_of_lines(
         "enforce.auth.enabled=true\nenforce.auth.schemes=digest,x509",
-        "zoo.cfg:4: enforce.auth.schemes: the scheme x509 is not available; there are digest and ip",
+        "zoo.cfg:4: enforce.auth.schemes: the scheme x509 needs a secureClientPort",
     );
     check_error_of_lines(
         "sessionRequireClientSASLAuth=true",
-        "zoo.cfg:3: sessionRequireClientSASLAuth: the scheme sasl is not available; there are digest and ip",
+        "zoo.cfg:3: sessionRequireClientSASLAuth: the scheme sasl needs a line \
+         authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     );
     let config = config_of_lines(
         "sessionRequireClientSASLAuth=true\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
@@ -423,4 +451,33 @@ fn a_file_that_cannot_be_read_is_named() {
         "cannot read the configuration file absent.cfg: No such file or directory (os error 2)"
     );
     assert!(matches!(load(file.dir.path()), Err(ConfigError::Unreadable { .. })));
+}
+
+#[test]
+fn the_audit_log_is_in_the_data_folder_by_default() {
+    let audit =
+        config_of_lines("audit.enable=true\naudit.impl.class=org.apache.zookeeper.audit.Slf4jAuditLogger\n")
+            .audit;
+    let expected = AuditSettings {
+        target: AuditTarget::File("/d/zookeeper_audit.log".into()),
+        max_file_bytes: 10 << 20,
+        max_files: 10,
+        auth_failures: true,
+    };
+    assert_eq!(audit, Some(expected));
+    let audit = config_of_lines("audit.enable=true\naudit.log.target=journald\n").audit.unwrap();
+    assert_eq!(audit.target, AuditTarget::Journald);
+}
+
+#[test]
+fn other_audit_loggers_are_refused_and_keys_without_the_switch_leave_a_warning() {
+    check_error_of_lines(
+        "audit.enable=true\naudit.impl.class=a.B\n",
+        "zoo.cfg:4: audit.impl.class: Java classes cannot be loaded here; remove the line, or write \
+         org.apache.zookeeper.audit.Slf4jAuditLogger",
+    );
+    check_notes(
+        "dataDir=/d\nclientPort=2181\naudit.log.maxFiles=5\n",
+        &["zoo.cfg:3: audit.log.maxFiles has no effect without audit.enable=true"],
+    );
 }

@@ -3,15 +3,18 @@
 //! [`keys`] is the table of all keys; `settings` checks the lines of a file against it; [`ServerConfig`] has the values
 //! for the server.
 
+mod audit;
 mod ensemble;
 mod error;
 mod groups;
 mod jvm_flags;
 pub mod keys;
 mod properties;
+mod sasl;
 mod server_config;
 mod session_passwords;
 mod settings;
+mod tls;
 mod values;
 
 #[cfg(test)]
@@ -21,13 +24,15 @@ mod load_tests;
 
 use std::path::Path;
 
-pub use ensemble::EnsembleSettings;
+pub use audit::{AuditSettings, AuditTarget};
+pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
 pub use groups::{
-    AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SessionSettings,
-    SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
+    AuthSettings, ClientPortSettings, Containers, DataFolderSettings, RequestLimits, SecurePort,
+    SessionSettings, SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
 };
 pub use jvm_flags::JVM_FLAG_VARIABLES;
+pub use sasl::{JaasSection, QuorumSasl, SaslSettings};
 pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};
 pub use session_passwords::SessionPasswords;
 pub use values::Kind;
@@ -53,9 +58,7 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
     settings.take(jvm_flags::entries(jvm_flags))?;
     settings.take(properties::read_file(path)?)?;
     let config = server_config::from_file(&path.display().to_string(), &mut settings)?;
-    let mut notes = settings.notes;
-    notes.extend(jvm_flags::ignored_jaas_file(jvm_flags));
-    Ok(Loaded { config, notes })
+    Ok(Loaded { config, notes: settings.notes })
 }
 
 /// The location of a key in a file, for errors that show only when the value is used. `None` if the file cannot be read

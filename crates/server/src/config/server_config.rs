@@ -3,15 +3,18 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine};
+use super::audit::AuditSettings;
+use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine, QuorumTls};
 use super::error::{ConfigError, NoteLevel};
 use super::groups::{
     AuthSettings, ClientPortSettings, DataFolderSettings, MIN_SNAP_COUNT, MIN_SNAP_RETAIN_COUNT,
-    RequestLimits, SessionSettings, SnapshotSettings, TreeSettings, TxnLogSettings,
+    RequestLimits, SecurePort, SessionSettings, SnapshotSettings, TreeSettings, TxnLogSettings,
 };
 use super::properties::Entry;
+use super::sasl::{self, QuorumSasl};
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
+use super::tls::KeySet;
 use crate::admin::four_letter::Whitelist;
 use ostler_storage::snapshot::body::LONGEST_FIELD;
 
@@ -41,6 +44,8 @@ pub struct ServerConfig {
     pub readonly_mode_enabled: bool,
     /// Whether reconfiguration requests are processed; false by default, which refuses them.
     pub reconfig_enabled: bool,
+    /// `None`, the default, if nothing is audited.
+    pub audit: Option<AuditSettings>,
     /// `None` for a standalone server.
     pub ensemble: Option<Box<EnsembleSettings>>,
 }
@@ -51,7 +56,7 @@ impl ServerConfig {
     pub fn embedded(data_dir: impl Into<PathBuf>) -> ServerConfig {
         let client_address = SocketAddr::from((Ipv4Addr::LOCALHOST, EMBEDDED_PORT));
         let timeouts = SessionTimeouts::of_ticks(EMBEDDED_TICK_TIME_MS);
-        assemble(&Settings::default(), client_address, data_dir.into(), timeouts, Vec::new())
+        assemble(&Settings::default(), Some(client_address), data_dir.into(), timeouts, Vec::new())
     }
 }
 
@@ -63,7 +68,15 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
         example: "dataDir=/var/lib/zookeeper",
     })?;
     let deployment = ensemble::deployment(file, settings, data_dir.as_ref())?;
-    let client_address = client_address(file, settings, deployment.own())?;
+    let secure = secure_port(file, settings)?;
+    let client_address = client_address(settings, deployment.own())?;
+    if client_address.is_none() && secure.as_ref().is_none_or(|secure| secure.address.is_none()) {
+        return Err(ConfigError::Missing {
+            file: file.into(),
+            key: "clientPort",
+            example: "clientPort=2181",
+        });
+    }
     let timeouts = SessionTimeouts::from_settings(settings)?;
     let schemes = enforced_schemes(settings)?;
     if let Deployment::Standalone(own) = &deployment {
@@ -72,10 +85,16 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     note_lowered(settings, "jute.maxbuffer", LONGEST_FIELD as u32);
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
+    sasl::check_providers(settings)?;
     let session_passwords = SessionPasswords::from_settings(settings)?;
+    let audit = AuditSettings::from_settings(settings, data_dir.as_ref())?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
     config.sessions.session_passwords = session_passwords;
-    if let Deployment::Ensemble(ensemble, _) = deployment {
+    config.audit = audit;
+    config.clients.secure = secure.map(Box::new);
+    if let Deployment::Ensemble(mut ensemble, _) = deployment {
+        ensemble.tls = QuorumTls::read(file, settings)?;
+        ensemble.sasl = QuorumSasl::read(settings)?;
         config.ensemble = Some(ensemble);
     }
     Ok(config)
@@ -83,7 +102,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
 
 fn assemble(
     settings: &Settings,
-    client_address: SocketAddr,
+    client_address: Option<SocketAddr>,
     data_dir: PathBuf,
     timeouts: SessionTimeouts,
     enforce_auth_schemes: Vec<String>,
@@ -108,21 +127,18 @@ fn assemble(
         four_letter_whitelist: Whitelist::new(whitelist.as_deref(), readonly_mode_enabled),
         readonly_mode_enabled,
         reconfig_enabled: settings.bool("reconfigEnabled"),
+        audit: None,
         ensemble: None,
     }
 }
 
 /// The address for clients. The client part of this server's server.N line wins over clientPort and clientPortAddress,
 /// which must not contradict it.
-fn client_address(file: &str, settings: &Settings, own: Option<&OwnLine>) -> Result<SocketAddr, ConfigError> {
-    let written = written_client_address(settings)?;
+fn client_address(settings: &Settings, own: Option<&OwnLine>) -> Result<Option<SocketAddr>, ConfigError> {
+    let written = written_address(settings, "clientPort", "clientPortAddress")?;
     let of_server = own.and_then(|server| Some((&server.entry, server.client.as_ref()?)));
     let Some((entry, client)) = of_server else {
-        return written.ok_or_else(|| ConfigError::Missing {
-            file: file.into(),
-            key: "clientPort",
-            example: "clientPort=2181",
-        });
+        return Ok(written);
     };
     let address = resolve(settings, entry, &client.host, client.port)?;
     match written {
@@ -130,7 +146,7 @@ fn client_address(file: &str, settings: &Settings, own: Option<&OwnLine>) -> Res
             "names the client address {address}, but clientPort and clientPortAddress name {written}; \
              remove one of the two"
         ))),
-        _ => Ok(address),
+        _ => Ok(Some(address)),
     }
 }
 
@@ -138,15 +154,31 @@ fn covers(general: SocketAddr, special: SocketAddr) -> bool {
     general.port() == special.port() && (general.ip().is_unspecified() || general.ip() == special.ip())
 }
 
-fn written_client_address(settings: &Settings) -> Result<Option<SocketAddr>, ConfigError> {
-    let host = settings.entry("clientPortAddress").filter(|entry| !entry.value.is_empty());
-    if settings.entry("clientPort").is_none() {
+/// TLS for clients, if any port takes it.
+fn secure_port(file: &str, settings: &mut Settings) -> Result<Option<SecurePort>, ConfigError> {
+    let address = written_address(settings, "secureClientPort", "secureClientPortAddress")?;
+    let unification = settings.bool("client.portUnification");
+    if address.is_none() && !unification {
+        KeySet::CLIENTS.note_unused(settings);
+        return Ok(None);
+    }
+    Ok(Some(SecurePort { address, unification, tls: KeySet::CLIENTS.read(file, settings)? }))
+}
+
+/// The address that a key for the port and a key for the host name; `None` without a port.
+fn written_address(
+    settings: &Settings,
+    port_key: &str,
+    host_key: &str,
+) -> Result<Option<SocketAddr>, ConfigError> {
+    let host = settings.entry(host_key).filter(|entry| !entry.value.is_empty());
+    if settings.entry(port_key).is_none() {
         return match host {
-            Some(entry) => Err(entry.refused("needs a port; add a line such as clientPort=2181")),
+            Some(entry) => Err(entry.refused(format!("needs a port; add a line such as {port_key}=2181"))),
             None => Ok(None),
         };
     }
-    let port = u16::try_from(settings.int("clientPort")).expect("the range of clientPort is that of a port");
+    let port = u16::try_from(settings.int(port_key)).expect("the range of the key is that of a port");
     match host {
         Some(entry) => resolve(settings, entry, &entry.value, port).map(Some),
         None => Ok(Some((IpAddr::V6(Ipv6Addr::UNSPECIFIED), port).into())),
@@ -224,19 +256,18 @@ fn enforced_schemes(settings: &mut Settings) -> Result<Vec<String>, ConfigError>
 }
 
 fn check_scheme(settings: &mut Settings, entry: &Entry, scheme: &str) -> Result<(), ConfigError> {
-    let sasl_provider = |entry: &Entry| entry.value.ends_with("SASLAuthenticationProvider");
     match scheme {
         "ip" => Ok(()),
         "digest" if settings.bool("DigestAuthenticationProvider.enabled") => Ok(()),
-        "sasl" if settings.family("authProvider.*").any(sasl_provider) => {
-            let text = format!(
-                "{}: SASL logins are not part of this build, so no client gets in by sasl",
-                entry.key
-            );
-            settings.note(NoteLevel::Warning, &entry.location, text);
+        "sasl" if sasl::has_provider(settings) => Ok(()),
+        "sasl" => Err(entry.refused(
+            "the scheme sasl needs a line authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+        )),
+        "x509" if settings.entry("secureClientPort").is_some() || settings.bool("client.portUnification") => {
             Ok(())
         }
-        _ => Err(entry.refused(format!("the scheme {scheme} is not available; there are digest and ip"))),
+        "x509" => Err(entry.refused("the scheme x509 needs a secureClientPort")),
+        _ => Err(entry.refused(format!("the scheme {scheme} is not available; there are digest, ip, sasl and x509"))),
     }
 }
 

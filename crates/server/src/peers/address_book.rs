@@ -77,6 +77,13 @@ impl AddressBook {
         self.lock().find(server).cloned()
     }
 
+    /// The hosts of all servers of the configurations.
+    pub(super) fn all_hosts(&self) -> Vec<String> {
+        let pages = self.lock();
+        let addresses = pages.members.values().flat_map(|member| &member.addresses);
+        addresses.map(|address| address.host.clone()).collect()
+    }
+
     /// Whether an address of a server is known.
     pub(crate) fn has(&self, server: ServerId) -> bool {
         self.lock().find(server).is_some()

@@ -1,6 +1,7 @@
 //! Connects to the addresses of other servers, and listens at this server's own. Names are looked up at every attempt,
 //! because a server that moves to another address keeps its name.
 
+use super::peer_security::SecurityError;
 use ostler_proto::membership::{Member, PeerAddress};
 use ostler_zab::leading::AddressMatch;
 use socket2::{SockRef, TcpKeepalive};
@@ -44,6 +45,8 @@ pub(super) enum ConnectError {
     UnknownName { host: String, source: io::Error },
     #[error("no answer within {0:?}")]
     Late(Duration),
+    #[error(transparent)]
+    Security(#[from] SecurityError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -9,10 +9,16 @@ use super::{
     election_peer::{ElectionLink, ElectionPeer, VoteBox, put, write_votes},
     election_wire::{ElectionReadError, greeting, read_greeting, read_message},
     own_ports,
+    peer_security::{OtherServers, PeerSecurity, SecurityError},
+    peer_stream::{PeerRead, PeerStream},
     tasks::Tasks,
-    unidentified::{UnidentifiedPeer, UnidentifiedPeers},
 };
-use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
+use crate::{
+    config::EnsembleSettings,
+    driver::Driver,
+    log_throttle::LogThrottle,
+    unidentified::{LimitedPort, UnidentifiedPeer, UnidentifiedPeers},
+};
 use ostler_proto::{
     election::Notification,
     id::ServerId,
@@ -33,7 +39,7 @@ use std::{
 };
 use tokio::{
     io::AsyncWriteExt,
-    net::{TcpListener, TcpStream, tcp::OwnedReadHalf},
+    net::{TcpListener, TcpStream},
     time::timeout,
 };
 
@@ -59,6 +65,8 @@ enum CallerError {
     #[error("server {} is not in the configuration, and does not call from the address that it names", .0.0)]
     Unlisted(ServerId),
     #[error(transparent)]
+    Security(#[from] SecurityError),
+    #[error(transparent)]
     Greeting(#[from] ElectionReadError),
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -69,6 +77,7 @@ enum CallerError {
 pub(crate) struct ElectionDoor {
     settings: EnsembleSettings,
     book: Arc<AddressBook>,
+    security: Arc<PeerSecurity>,
     peers: Mutex<HashMap<ServerId, ElectionPeer>>,
     /// The number of the next connection.
     next_link: AtomicU64,
@@ -78,13 +87,15 @@ pub(crate) struct ElectionDoor {
 }
 
 impl ElectionDoor {
-    pub(crate) fn new(settings: EnsembleSettings, book: Arc<AddressBook>) -> Arc<ElectionDoor> {
+    pub(crate) fn new(others: OtherServers) -> Arc<ElectionDoor> {
+        let OtherServers { settings, book, security } = others;
         Arc::new(ElectionDoor {
             settings,
             book,
+            security,
             peers: Mutex::default(),
             next_link: AtomicU64::default(),
-            unidentified: UnidentifiedPeers::at("election"),
+            unidentified: UnidentifiedPeers::at(LimitedPort::of_peers("election")),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -193,13 +204,13 @@ impl ElectionDoor {
     }
 
     /// Connects to a server, and sends the own greeting.
-    async fn connect(&self, to: ServerId) -> Result<(TcpStream, Origin), ConnectError> {
+    async fn connect(&self, to: ServerId) -> Result<(PeerStream, Origin), ConnectError> {
         let configured = self.book.find(to).ok_or(ConnectError::NotConfigured)?;
         match self.book.moved(to) {
             Some(moved) => self.connect_to_moved(to, &configured, &moved).await,
             None => {
                 let stream = addresses::connect(&configured, Port::Election, self.connect_within()).await?;
-                self.greet_configured(stream, &configured).await
+                self.greet_configured(stream, (to, &configured)).await
             }
         }
     }
@@ -211,7 +222,7 @@ impl ElectionDoor {
         to: ServerId,
         configured: &Member,
         moved: &Member,
-    ) -> Result<(TcpStream, Origin), ConnectError> {
+    ) -> Result<(PeerStream, Origin), ConnectError> {
         let within = self.connect_within();
         let mut connecting = pin!(addresses::connect(configured, Port::Election, within));
         // If another server has named the configured address, it would answer there. A machine that is gone does not answer
@@ -221,20 +232,20 @@ impl ElectionDoor {
             false => timeout(CONFIGURED_FIRST, &mut connecting).await.ok(),
         };
         if let Some(Ok(stream)) = at_configured {
-            return self.greet_configured(stream, configured).await;
+            return self.greet_configured(stream, (to, configured)).await;
         }
         if let Ok(stream) = addresses::connect(moved, Port::Election, within).await {
             let named = moved.addresses.iter().map(|at| (at.host.clone(), at.election_port)).collect();
             let from = stream.peer_addr()?;
             let at = addresses::match_address(configured, from.ip()).await;
             let origin = Origin::of_caller((from, at), named, Some(configured));
-            return Ok(self.greet(stream, origin).await?);
+            return self.greet(stream, (to, configured), origin).await;
         }
         let stream = match at_configured {
             Some(failed) => failed?,
             None => connecting.await?,
         };
-        self.greet_configured(stream, configured).await
+        self.greet_configured(stream, (to, configured)).await
     }
 
     fn connect_within(&self) -> Duration {
@@ -245,15 +256,23 @@ impl ElectionDoor {
     async fn greet_configured(
         &self,
         stream: TcpStream,
-        configured: &Member,
-    ) -> Result<(TcpStream, Origin), ConnectError> {
+        (to, configured): (ServerId, &Member),
+    ) -> Result<(PeerStream, Origin), ConnectError> {
         let origin = Origin::of_connected(stream.peer_addr()?, configured);
-        Ok(self.greet(stream, origin).await?)
+        self.greet(stream, (to, configured), origin).await
     }
 
-    async fn greet(&self, mut stream: TcpStream, origin: Origin) -> io::Result<(TcpStream, Origin)> {
+    async fn greet(
+        &self,
+        stream: TcpStream,
+        server: (ServerId, &Member),
+        origin: Origin,
+    ) -> Result<(PeerStream, Origin), ConnectError> {
         addresses::notice_silence(&stream, SILENT_FOR_MAX)?;
+        let mut stream = self.security.connect(stream, server, self.connect_within()).await?;
         stream.write_all(&self.greeting()).await?;
+        stream.flush().await?;
+        self.security.log_in(&mut stream, self.connect_within()).await?;
         Ok((stream, origin))
     }
 
@@ -326,12 +345,17 @@ impl ElectionDoor {
     /// back.
     async fn serve_caller(
         self: Arc<Self>,
-        mut stream: TcpStream,
+        stream: TcpStream,
         from: SocketAddr,
         unidentified: UnidentifiedPeer,
     ) -> Result<(), CallerError> {
         stream.set_nodelay(true)?;
         addresses::notice_silence(&stream, SILENT_FOR_MAX)?;
+        let mut stream = tokio::select! {
+            biased;
+            accepted = self.security.accept(stream, &self.book) => accepted?,
+            () = unidentified.gives_way() => return Ok(()),
+        };
         let (id, named) = tokio::select! {
             // A caller whose greeting is here does not give way to callers that send nothing.
             biased;
@@ -340,11 +364,17 @@ impl ElectionDoor {
             }
             () = unidentified.gives_way() => return Ok(()),
         };
+        tokio::select! {
+            biased;
+            login = self.security.expect_login(&mut stream, GREETING_WITHIN) => login?,
+            () = unidentified.gives_way() => return Ok(()),
+        }
         let me = self.settings.me;
         if id == me {
             return Err(CallerError::OwnId);
         }
         let configured = self.book.find(id).filter(|_| self.book.is_member(id));
+        self.security.check_caller(stream.certificate().as_ref(), id, configured.as_ref())?;
         let at = match &configured {
             Some(member) => addresses::match_address(member, from.ip()).await,
             None => AddressMatch::Unclear,
@@ -391,7 +421,7 @@ impl ElectionDoor {
     }
 
     /// Makes this the connection of the server, in place of an earlier one.
-    fn install(self: &Arc<Self>, id: ServerId, stream: TcpStream, origin: Origin) {
+    fn install(self: &Arc<Self>, id: ServerId, stream: PeerStream, origin: Origin) {
         let number = self.next_link.fetch_add(1, Ordering::Relaxed);
         let from = origin.from;
         let votes = {
@@ -444,7 +474,7 @@ impl ElectionDoor {
     async fn read_votes(
         &self,
         (from, address): (ServerId, SocketAddr),
-        mut read: OwnedReadHalf,
+        mut read: PeerRead,
     ) -> Result<(), ElectionReadError> {
         let mut message = Vec::new();
         loop {
@@ -475,7 +505,7 @@ mod tests {
         std::fs::write(&file, own + servers).unwrap();
         let settings = *crate::config::load(&file).unwrap().config.ensemble.unwrap();
         let book = Arc::new(AddressBook::new(settings.me, [&settings.membership]));
-        let door = ElectionDoor::new(settings, book);
+        let door = ElectionDoor::new(OtherServers { settings, book, security: PeerSecurity::plain() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for id in 2..300_i64 {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

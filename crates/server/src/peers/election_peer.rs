@@ -1,6 +1,9 @@
 //! Another server at the election port: its connection, and the votes that wait for it.
 
-use super::claims::{Origin, SameId};
+use super::{
+    claims::{Origin, SameId},
+    peer_stream::PeerWrite,
+};
 use crate::log_throttle::LogThrottle;
 use ostler_proto::id::ServerId;
 use std::{
@@ -8,7 +11,7 @@ use std::{
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use tokio::{io::AsyncWriteExt, net::tcp::OwnedWriteHalf, sync::Notify};
+use tokio::{io::AsyncWriteExt, sync::Notify};
 
 /// Encoded votes that have not been sent to a server yet, oldest first. Upstream keeps only the newest, but the one before
 /// may be the vote that counts for the receiver.
@@ -51,11 +54,14 @@ impl VoteBox {
 }
 
 /// Sends the votes of a box until the connection fails.
-pub(super) async fn write_votes(votes: &VoteBox, mut write: OwnedWriteHalf) -> io::Result<()> {
+pub(super) async fn write_votes(votes: &VoteBox, mut write: PeerWrite) -> io::Result<()> {
     loop {
         let next = votes.lock().pop_front();
         match next {
-            Some(vote) => write.write_all(&vote).await?,
+            Some(vote) => {
+                write.write_all(&vote).await?;
+                write.flush().await?;
+            }
             None => votes.wake.notified().await,
         }
     }

@@ -8,10 +8,11 @@ use super::{
     link_writer::write_outbox,
     packet_batch::{BatchStop, take_packets},
     peer_outbox::PeerOutbox,
+    peer_security::PeerSecurity,
+    peer_stream::{PeerCertificate, PeerRead, PeerStream},
     tree_stream,
-    unidentified::UnidentifiedPeer,
 };
-use crate::driver::Driver;
+use crate::{driver::Driver, unidentified::UnidentifiedPeer};
 use ostler_proto::{
     quorum_packet::{Packet, PacketError, PacketSplit, split},
     stat::ExtendedTypes,
@@ -24,11 +25,7 @@ use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
-use tokio::{
-    io::AsyncReadExt,
-    net::{TcpStream, tcp::OwnedReadHalf},
-    time::timeout,
-};
+use tokio::{io::AsyncReadExt, time::timeout};
 
 const READ_SIZE: usize = 256 << 10;
 /// A read buffer that has become larger than this is shrunk once its packets are taken.
@@ -54,16 +51,18 @@ pub(super) struct Link {
     pub(super) data_max: usize,
     pub(super) large: Arc<LargePackets>,
     pub(super) book: Arc<AddressBook>,
+    pub(super) security: Arc<PeerSecurity>,
     pub(super) types: ExtendedTypes,
 }
 
 impl Link {
     /// Serves the connection to its end. A learner is an unidentified peer until its first packet; `learner` is `None` for
     /// a leader.
-    pub(super) async fn run(&self, stream: TcpStream, learner: Option<UnidentifiedPeer>) {
+    pub(super) async fn run(&self, stream: PeerStream, learner: Option<UnidentifiedPeer>) {
+        let certificate = stream.certificate();
         let (read, write) = stream.into_split();
         let ended = tokio::select! {
-            ended = self.read(read, learner) => ended,
+            ended = self.read(read, learner.map(|learner| (learner, certificate))) => ended,
             ended = write_outbox(&self.outbox, write, self.progress()) => ended,
         };
         let (link, address) = (self.id.0, self.address);
@@ -90,13 +89,13 @@ impl Link {
 
     async fn read(
         &self,
-        mut read: OwnedReadHalf,
-        learner: Option<UnidentifiedPeer>,
+        mut read: PeerRead,
+        learner: Option<(UnidentifiedPeer, Option<PeerCertificate>)>,
     ) -> Result<(), LinkError> {
         let mut buffer = Vec::new();
         let mut incoming = Incoming { is_known: !self.to_leader, share: self.large.new_share() };
         // The core watches a leader from the beginning, and a learner from its first packet on.
-        if let Some(unidentified) = learner {
+        if let Some((unidentified, certificate)) = learner {
             let first = self.first_packet(&mut buffer, &mut read);
             tokio::select! {
                 // A caller whose first packet is here does not give way to callers that send nothing.
@@ -104,7 +103,7 @@ impl Link {
                 first = timeout(FIRST_PACKET_WITHIN, first) => first.map_err(|_| LinkError::Unidentified(FIRST_PACKET_WITHIN))??,
                 () = unidentified.gives_way() => return Ok(()),
             }
-            self.report_origin(&buffer).await;
+            self.report_origin(&buffer, certificate.as_ref()).await?;
             drop(unidentified);
             self.packets(&mut buffer, &mut read, &mut incoming).await?;
         }
@@ -124,7 +123,7 @@ impl Link {
     }
 
     /// Waits until the first packet is complete, or known to be malformed.
-    async fn first_packet(&self, buffer: &mut Vec<u8>, read: &mut OwnedReadHalf) -> Result<(), LinkError> {
+    async fn first_packet(&self, buffer: &mut Vec<u8>, read: &mut PeerRead) -> Result<(), LinkError> {
         while let PacketSplit::Incomplete = split(buffer, DATA_MAX_AT_FIRST, self.to_leader) {
             if buffer.len() > BYTES_MAX_AT_FIRST {
                 return Err(LinkError::TooMuchAtFirst);
@@ -138,26 +137,34 @@ impl Link {
 
     /// Informs the core whether the learner calls from the address that the configuration has for the server id in its
     /// first packet.
-    async fn report_origin(&self, first: &[u8]) {
+    async fn report_origin(
+        &self,
+        first: &[u8],
+        certificate: Option<&PeerCertificate>,
+    ) -> Result<(), LinkError> {
         let info = match split(first, DATA_MAX_AT_FIRST, self.to_leader) {
             PacketSplit::Packet(Packet::FollowerInfo { info, .. } | Packet::ObserverInfo { info, .. }, _) => {
                 info
             }
-            _ => return,
+            _ => return Ok(()),
         };
         let member = info.server.filter(|id| self.book.is_member(*id)).and_then(|id| self.book.find(id));
+        if let Some(id) = info.server {
+            self.security.check_caller(certificate, id, member.as_ref())?;
+        }
         let origin = match member {
             Some(member) => addresses::match_address(&member, self.address.ip()).await,
             None => AddressMatch::Unclear,
         };
         self.driver.step(Input::LearnerFrom { link: self.id, place: origin });
+        Ok(())
     }
 
     /// Takes the whole packets off the front of `buffer`.
     async fn packets(
         &self,
         buffer: &mut Vec<u8>,
-        read: &mut OwnedReadHalf,
+        read: &mut PeerRead,
         incoming: &mut Incoming,
     ) -> Result<(), LinkError> {
         let mut used = 0;

@@ -1,6 +1,6 @@
 //! Why a connection of the quorum port ends.
 
-use super::tree_stream::TreeStreamError;
+use super::{peer_security::SecurityError, tree_stream::TreeStreamError};
 use ostler_proto::quorum_packet::PacketError;
 use std::{io, time::Duration};
 
@@ -16,6 +16,8 @@ pub(super) enum LinkError {
     #[error(transparent)]
     Tree(#[from] TreeStreamError),
     #[error(transparent)]
+    Security(#[from] SecurityError),
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 
@@ -26,6 +28,7 @@ impl LinkError {
             self,
             LinkError::TooMuchAtFirst
                 | LinkError::Malformed(_)
+                | LinkError::Security(_)
                 | LinkError::Tree(TreeStreamError::Damaged(_))
         )
     }

@@ -3,12 +3,13 @@
 use super::{
     link_error::LinkError,
     peer_outbox::{PeerOutbox, Segment},
+    peer_stream::PeerWrite,
     tree_stream,
 };
 use ostler_proto::{id::Zxid, quorum_packet::Packet};
 use ostler_server_core::Record;
 use std::{borrow::Cow, io};
-use tokio::{io::AsyncWriteExt, net::tcp::OwnedWriteHalf};
+use tokio::io::AsyncWriteExt;
 
 /// A buffer for packets that has become larger than this is freed after it was sent.
 const KEPT_BUFFER_MAX: usize = 256 << 10;
@@ -19,7 +20,7 @@ const RECORDS_AT_A_TIME: usize = 500;
 /// or history.
 pub(super) async fn write_outbox(
     outbox: &PeerOutbox,
-    write: OwnedWriteHalf,
+    write: PeerWrite,
     moved: impl FnMut(),
 ) -> Result<(), LinkError> {
     tokio::select! {
@@ -30,7 +31,7 @@ pub(super) async fn write_outbox(
 
 async fn write_all(
     outbox: &PeerOutbox,
-    mut write: OwnedWriteHalf,
+    mut write: PeerWrite,
     mut moved: impl FnMut(),
 ) -> Result<(), LinkError> {
     let (mut segments, mut spare) = (Vec::new(), Vec::new());
@@ -46,6 +47,7 @@ async fn write_all(
                 Segment::History(records) => write_history(&records, &mut write, &mut moved).await?,
             }
         }
+        write.flush().await?;
     }
     Ok(write.shutdown().await?)
 }
@@ -53,7 +55,7 @@ async fn write_all(
 /// Sends each record with its commit.
 async fn write_history(
     records: &[(Zxid, Record)],
-    write: &mut OwnedWriteHalf,
+    write: &mut PeerWrite,
     mut moved: impl FnMut(),
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
@@ -90,7 +92,7 @@ mod tests {
             let zxid = Zxid(counter);
             outbox.push(PeerMessage::Proposal(zxid, Record(record.as_slice().into())));
         }
-        let (queue, write) = (outbox.clone(), stream.into_split().1);
+        let (queue, write) = (outbox.clone(), PeerWrite::Plain(stream.into_split().1));
         let writing = tokio::spawn(async move { write_outbox(&queue, write, || {}).await });
         // By then the writer has begun, and waits for the peer to read.
         while outbox.waiting() > 0 {

@@ -6,10 +6,16 @@ use super::{
     large_packets::LargePackets,
     link::Link,
     own_ports,
+    peer_security::{OtherServers, PeerSecurity, SecurityError},
+    peer_stream::PeerStream,
     tasks::Tasks,
-    unidentified::UnidentifiedPeers,
 };
-use crate::{config::EnsembleSettings, driver::Driver, log_throttle::LogThrottle};
+use crate::{
+    config::EnsembleSettings,
+    driver::Driver,
+    log_throttle::LogThrottle,
+    unidentified::{LimitedPort, UnidentifiedPeer, UnidentifiedPeers},
+};
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
 use ostler_server_core::{DialTarget, Input, LogPart};
 use ostler_storage::{StorageError, disk::Disk, folders::DataFolders};
@@ -33,6 +39,9 @@ const REFUSED_FOR_MAX: Duration = Duration::from_millis(500);
 /// A connection ends when the peer's machine is silent for syncLimit, but not before this time.
 const SILENT_FOR_MIN: Duration = Duration::from_secs(5);
 
+/// How long a learner may take to log in.
+const LOGIN_WITHIN: Duration = Duration::from_secs(5);
+
 /// The time between two attempts to listen for observers. Another process may free the port.
 const LISTEN_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
@@ -41,6 +50,7 @@ pub(crate) struct QuorumDoor {
     settings: EnsembleSettings,
     silent_for: Duration,
     book: Arc<AddressBook>,
+    security: Arc<PeerSecurity>,
     disk: Arc<dyn Disk>,
     folders: DataFolders,
     types: ExtendedTypes,
@@ -53,25 +63,26 @@ pub(crate) struct QuorumDoor {
 
 impl QuorumDoor {
     pub(crate) fn new(
-        settings: EnsembleSettings,
+        others: OtherServers,
         tick: Duration,
-        book: Arc<AddressBook>,
         (disk, folders): (Arc<dyn Disk>, DataFolders),
         types: ExtendedTypes,
         frame_max: usize,
     ) -> Arc<QuorumDoor> {
+        let OtherServers { settings, book, security } = others;
         // A record is a request with some additions. That of a multi may be longer than the request.
         let data_max = frame_max.saturating_mul(2).max(64 << 20);
         Arc::new(QuorumDoor {
             silent_for: SILENT_FOR_MIN.max(tick * settings.sync_limit),
             settings,
             book,
+            security,
             disk,
             folders,
             types,
             data_max,
             large: LargePackets::with_limit(data_max.saturating_mul(2)),
-            unidentified: UnidentifiedPeers::at("quorum"),
+            unidentified: UnidentifiedPeers::at(LimitedPort::of_peers("quorum")),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -108,7 +119,7 @@ impl QuorumDoor {
         .await;
     }
 
-    async fn accept_at(&self, listener: TcpListener, observers: bool) {
+    async fn accept_at(self: Arc<Self>, listener: TcpListener, observers: bool) {
         let mut said_failed = LogThrottle::default();
         loop {
             match listener.accept().await {
@@ -119,12 +130,10 @@ impl QuorumDoor {
                     let Some(unidentified) = self.unidentified.admit(&stream, from.ip()).await else {
                         continue;
                     };
-                    let Some(link) = self.link(from, true) else { return };
-                    tracing::info!(%from, link = link.id.0, observers, "a learner has connected");
-                    if observers {
-                        link.driver.step(Input::ObserverCalls { link: link.id });
-                    }
-                    self.tasks.spawn(async move { link.run(stream, Some(unidentified)).await });
+                    let door = self.clone();
+                    self.tasks.spawn(async move {
+                        door.serve_learner((stream, from), unidentified, observers).await;
+                    });
                 }
                 Err(error) => {
                     if said_failed.take_turn() {
@@ -134,6 +143,38 @@ impl QuorumDoor {
                 }
             }
         }
+    }
+
+    async fn accept_securely(&self, stream: TcpStream) -> Result<PeerStream, SecurityError> {
+        let mut stream = self.security.accept(stream, &self.book).await?;
+        self.security.expect_login(&mut stream, LOGIN_WITHIN).await?;
+        Ok(stream)
+    }
+
+    async fn serve_learner(
+        &self,
+        (stream, from): (TcpStream, SocketAddr),
+        unidentified: UnidentifiedPeer,
+        observers: bool,
+    ) {
+        let accepted = tokio::select! {
+            biased;
+            accepted = self.accept_securely(stream) => accepted,
+            () = unidentified.gives_way() => return,
+        };
+        let stream = match accepted {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%from, %error, "a connection to the quorum port was closed");
+                return;
+            }
+        };
+        let Some(link) = self.link(from, true) else { return };
+        tracing::info!(%from, link = link.id.0, observers, "a learner has connected");
+        if observers {
+            link.driver.step(Input::ObserverCalls { link: link.id });
+        }
+        link.run(stream, Some(unidentified)).await;
     }
 
     /// Accepts observers' connections while this server is a participant, until it is dropped. The core closes those of
@@ -179,9 +220,20 @@ impl QuorumDoor {
     fn link(&self, address: SocketAddr, to_leader: bool) -> Option<Link> {
         let driver = self.driver()?;
         let (id, outbox) = driver.add_link();
-        let book = self.book.clone();
+        let (book, security) = (self.book.clone(), self.security.clone());
         let (data_max, large) = (self.data_max, self.large.clone());
-        Some(Link { id, address, outbox, driver, to_leader, data_max, large, book, types: self.types })
+        Some(Link {
+            id,
+            address,
+            outbox,
+            driver,
+            to_leader,
+            data_max,
+            large,
+            book,
+            security,
+            types: self.types,
+        })
     }
 
     /// Connects to the leader, or to an observer master in its place, and informs the core of the result. Never blocks.
@@ -204,15 +256,15 @@ impl QuorumDoor {
         });
     }
 
-    async fn connect(&self, to: DialTarget) -> Result<TcpStream, ConnectError> {
-        let (server, port, patience) = match to {
+    async fn connect(&self, to: DialTarget) -> Result<PeerStream, ConnectError> {
+        let (id, port, patience) = match to {
             DialTarget::Leader(leader) => (leader, Port::Quorum, REFUSED_FOR_MAX),
             // The next observer master is tried at once.
             DialTarget::Follower(follower) => {
                 (follower, Port::Observers(self.settings.observer_master_port.unwrap_or(0)), Duration::ZERO)
             }
         };
-        let server = self.book.find(server).ok_or(ConnectError::NotConfigured)?;
+        let server = self.book.find(id).ok_or(ConnectError::NotConfigured)?;
         let within = Duration::from_millis(self.settings.connect_timeout_ms.into());
         let begun = Instant::now();
         loop {
@@ -221,9 +273,11 @@ impl QuorumDoor {
                 Ok(stream) => {
                     // Until the leader's history comes, which may take long, nothing is sent here that would show the loss.
                     addresses::notice_silence(&stream, self.silent_for)?;
+                    let mut stream = self.security.connect(stream, (id, &server), within).await?;
+                    self.security.log_in(&mut stream, within).await?;
                     return Ok(stream);
                 }
-                refused => return refused,
+                Err(refused) => return Err(refused),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A whole tree on a connection. A thread of its own encodes or decodes it; the task of the connection only moves bytes.
 
+use super::peer_stream::{PeerRead, PeerWrite};
 use ostler_data_dir::recovery;
 use ostler_proto::{id::Zxid, stat::ExtendedTypes};
 use ostler_storage::snapshot::body::BodyError;
@@ -7,7 +8,6 @@ use ostler_tree::{FrozenTree, Tree};
 use std::io::{self, Read, Write};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::tcp::{OwnedReadHalf, OwnedWriteHalf},
     sync::mpsc,
     task::{JoinError, spawn_blocking},
 };
@@ -81,7 +81,7 @@ impl PieceReader {
 /// Sends a tree; `moved` is called for each piece.
 pub(super) async fn send(
     frozen: Box<FrozenTree>,
-    write: &mut OwnedWriteHalf,
+    write: &mut PeerWrite,
     mut moved: impl FnMut(),
 ) -> Result<(), TreeStreamError> {
     let (sender, mut pieces) = mpsc::channel(PIECES);
@@ -96,7 +96,7 @@ pub(super) async fn send(
 /// Receives a tree that begins with `first`; `moved` is called for each piece. Returns the bytes after the tree, too.
 pub(super) async fn receive(
     first: Vec<u8>,
-    read: &mut OwnedReadHalf,
+    read: &mut PeerRead,
     zxid: Zxid,
     types: ExtendedTypes,
     mut moved: impl FnMut(),

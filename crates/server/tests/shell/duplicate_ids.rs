@@ -47,7 +47,7 @@ impl SingleMember {
         let file = dir.path().join("zoo.cfg");
         fs::write(&file, own + &servers(names)).unwrap();
         let mut config = config::load(&file).unwrap().config;
-        config.clients.client_address = ([127, 0, 0, 1], 0).into();
+        config.clients.client_address = Some(([127, 0, 0, 1], 0).into());
         let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
         let server = runtime.block_on(RunningServer::start_with(&config, overrides)).unwrap();
         // Votes that come before the first search do not count.

@@ -5,6 +5,7 @@
 //! requests of a well-behaved session must be answered.
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod client;
 mod config_ways_out;
 mod crowds;

@@ -55,7 +55,7 @@ async fn pair(dir: &Path) -> Vec<Member> {
         );
         fs::write(&file, own + &lines).unwrap();
         let mut config = config::load(&file).unwrap().config;
-        config.clients.client_address = ([127, 0, 0, 1], 0).into();
+        config.clients.client_address = Some(([127, 0, 0, 1], 0).into());
         let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
         let server = RunningServer::start_with(&config, overrides).await.unwrap();
         let (address, handle, (stop, stopped)) = (server.address, server.handle(), oneshot::channel());
@@ -143,7 +143,7 @@ async fn start_with_other_at(other: u16, dir: &Path) -> (RunningServer, u16) {
     let own = format!("dataDir={}\ntickTime=1000\ninitLimit=300\nsyncLimit=300\n", dir.display());
     fs::write(&file, own + &servers).unwrap();
     let mut config = config::load(&file).unwrap().config;
-    config.clients.client_address = ([127, 0, 0, 1], 0).into();
+    config.clients.client_address = Some(([127, 0, 0, 1], 0).into());
     let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
     (RunningServer::start_with(&config, overrides).await.unwrap(), quorum_port)
 }

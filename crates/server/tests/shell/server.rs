@@ -21,7 +21,7 @@ use tokio::{
 /// Panics in threads of servers. A runtime hides them here; a release build would abort.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static HOOK: Once = Once::new();
-const SERVER_THREADS: [&str; 3] = ["server", "disk", "snapshot"];
+const SERVER_THREADS: [&str; 4] = ["server", "disk", "snapshot", "audit"];
 
 pub(crate) struct TestServer {
     pub(crate) address: SocketAddr,
@@ -42,7 +42,7 @@ struct Running {
 /// A configuration for tests: a free port, small files, no limit per address.
 pub(crate) fn config(dir: &Path) -> ServerConfig {
     let mut config = ServerConfig::embedded(dir);
-    config.clients.client_address = SocketAddr::from(([127, 0, 0, 1], 0));
+    config.clients.client_address = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     config.log.pre_alloc_size_kb = 256;
     config.clients.max_client_cnxns = None;
     config

@@ -27,12 +27,12 @@ fn a_port_in_use_is_named_and_no_file_is_touched() {
     let dir = tempfile::tempdir().unwrap();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut config = config(dir.path());
-    config.clients.client_address = holder.local_addr().unwrap();
+    config.clients.client_address = Some(holder.local_addr().unwrap());
     let error = refused(&config);
     assert!(matches!(error, ServerError::Listen { .. }), "{error:?}");
     let message = error.to_string();
     assert!(
-        message.contains(&config.clients.client_address.to_string()) && message.contains("in use"),
+        message.contains(&config.clients.client_address.unwrap().to_string()) && message.contains("in use"),
         "{message}"
     );
     assert!(is_empty(dir.path()));
@@ -43,7 +43,7 @@ fn a_port_that_another_server_holds_is_refused() {
     let first = TestServer::start();
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
-    config.clients.client_address = first.address;
+    config.clients.client_address = Some(first.address);
     assert!(matches!(refused(&config), ServerError::Listen { .. }));
     assert!(Client::open(first.address).exists("/"));
 }
@@ -54,7 +54,7 @@ fn an_address_of_another_machine_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     // An address that is reserved for documentation.
-    config.clients.client_address = "192.0.2.1:0".parse().unwrap();
+    config.clients.client_address = Some("192.0.2.1:0".parse().unwrap());
     let message = refused(&config).to_string();
     assert!(message.contains("192.0.2.1:0") && message.contains("clientPortAddress"), "{message}");
 }

@@ -81,7 +81,7 @@ fn the_port_is_free_after_the_end() {
     server.stop().unwrap();
     drop(client);
     let mut again = config(dir.path());
-    again.clients.client_address = address;
+    again.clients.client_address = Some(address);
     let server = TestServer::start_in(&again).unwrap();
     Neighbour::of(server.address).content();
     server.stop().unwrap();

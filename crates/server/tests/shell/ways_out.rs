@@ -320,10 +320,10 @@ fn a_server_starts_with_another_port_or_once_its_port_is_free() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
-    used.config.clients.client_address = holder.local_addr().unwrap();
+    used.config.clients.client_address = Some(holder.local_addr().unwrap());
     used.check_refused(&["stop the process that holds it, or choose another clientPort"]);
     let held = used.config.clients.client_address;
-    used.config.clients.client_address.set_port(0);
+    used.config.clients.client_address = Some("127.0.0.1:0".parse().unwrap());
     used.check_starts_twice(&["/znode-0-0"], &[]);
     drop(holder);
     used.config.clients.client_address = held;
@@ -335,8 +335,8 @@ fn a_server_starts_once_its_client_address_is_one_of_this_machine() {
     let _beside = gate::beside_others();
     let mut used = UsedFolder::new();
     // An address that is reserved for documentation.
-    used.config.clients.client_address = "192.0.2.1:0".parse().unwrap();
+    used.config.clients.client_address = Some("192.0.2.1:0".parse().unwrap());
     used.check_refused(&["correct clientPortAddress"]);
-    used.config.clients.client_address = "127.0.0.1:0".parse().unwrap();
+    used.config.clients.client_address = Some("127.0.0.1:0".parse().unwrap());
     used.check_starts_twice(&["/znode-0-0"], &[]);
 }

@@ -3,6 +3,7 @@
 
 mod clients;
 mod peers;
+mod stores;
 
 use ostler_fuzz_checks::{log_files, ram_disk::RamDisk};
 use ostler_proto::{
@@ -28,7 +29,7 @@ pub(crate) const SMALL: usize = 1500;
 
 fn main() -> io::Result<()> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let golden = here.join("../storage/tests/golden");
+    let golden = here.join("../../crates/storage/tests/golden");
     let seeds = Seeds { dir: here.join("../../fuzz/seeds") };
     wire(&seeds)?;
     logs(&seeds, &golden)?;
@@ -39,7 +40,8 @@ fn main() -> io::Result<()> {
     words(&seeds)?;
     connections(&seeds)?;
     peers::all(&seeds, &golden)?;
-    clients::all(&seeds)
+    clients::all(&seeds)?;
+    stores::all(&seeds, &here.join("../../crates/tls/tests/data"))
 }
 
 pub(crate) struct Seeds {

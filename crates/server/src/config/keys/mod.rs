@@ -6,6 +6,7 @@ mod network;
 mod operations;
 mod security;
 mod storage;
+mod tls;
 
 use super::values::Kind;
 
@@ -55,11 +56,12 @@ pub struct Section {
 }
 
 /// The whole table.
-pub const SECTIONS: [Section; 6] = [
+pub const SECTIONS: [Section; 7] = [
     network::SECTION,
     storage::SECTION,
     limits::SECTION,
     security::SECTION,
+    tls::SECTION,
     operations::SECTION,
     ensemble::SECTION,
 ];
@@ -189,8 +191,8 @@ mod tests {
         assert_eq!(name("maxConcurrentSnapSyncs"), Some("leader.maxConcurrentSnapSyncs"));
         assert_eq!(name("authProvider.1"), Some("authProvider.*"));
         assert_eq!(name("server.12"), Some("server.N"));
-        assert_eq!(name("ssl.keyStore.location"), Some("ssl.*"));
-        assert_eq!(name("ssl.quorum.keyStore.location"), Some("ssl.quorum.*"));
+        assert_eq!(name("ssl.keyStore.location"), Some("ssl.keyStore.location"));
+        assert_eq!(name("zookeeper.ssl.quorum.crl"), Some("ssl.quorum.crl"));
         assert_eq!(name("metricsProvider.httpPort"), Some("metricsProvider.*"));
         assert_eq!(name("ticktime"), None);
         assert_eq!(name("server"), None);

@@ -1,16 +1,18 @@
 use super::super::values::Kind::{self, Boolean, LooseBoolean, Text};
 use super::super::values::{ANY_INT, PORT, int_from};
-use super::Fate::{Obeyed, Refused, Replaced};
+use super::Fate::{Obeyed, Replaced};
 use super::{JAVA_THREADS, Key, Section, bare_property, file, property};
 
 const NO_NETTY: &str = "Belongs to a Java network library; there is one connection layer here";
-const NO_TLS: &str = "TLS is not part of this build yet, so the port would not be what clients expect; \
-                      remove the line and use clientPort";
-
 pub(super) const SECTION: Section = Section { title: "Network", keys: KEYS };
 
 const KEYS: &[Key] = &[
-    file("clientPort", PORT, "", Obeyed("The port for clients; needed unless server.N names one")),
+    file(
+        "clientPort",
+        PORT,
+        "",
+        Obeyed("The port for clients; needed unless server.N names one or there is a secureClientPort"),
+    ),
     file(
         "clientPortAddress",
         Text,
@@ -23,8 +25,18 @@ const KEYS: &[Key] = &[
         "-1",
         Obeyed("Connections that wait to be accepted; the system's own number below 1"),
     ),
-    file("secureClientPort", PORT, "", Refused(NO_TLS)),
-    file("secureClientPortAddress", Text, "", Refused(NO_TLS)),
+    file(
+        "secureClientPort",
+        PORT,
+        "",
+        Obeyed("The port for clients that talk by TLS; it needs ssl.keyStore.location"),
+    ),
+    file(
+        "secureClientPortAddress",
+        Text,
+        "",
+        Obeyed("The host name or address of secureClientPort; all interfaces without it"),
+    ),
     property("maxCnxns", ANY_INT, "0", Obeyed("Connections in all; no limit below 1")),
     file(
         "maxClientCnxns",

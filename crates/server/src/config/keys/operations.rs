@@ -1,5 +1,5 @@
-use super::super::values::Kind::{Boolean, Decimal, LooseBoolean, Text};
-use super::super::values::{ANY_INT, ANY_LONG, PORT};
+use super::super::values::Kind::{Boolean, Decimal, LooseBoolean, OneOf, Path, Text};
+use super::super::values::{ANY_INT, ANY_LONG, PORT, int_from};
 use super::Fate::{Absent, Obeyed, Replaced};
 use super::{Key, Section, bare_property, file, property};
 
@@ -55,9 +55,56 @@ const KEYS: &[Key] = &[
         "audit.enable",
         LooseBoolean,
         "false",
-        Absent("An audit log is not part of this build; none is written"),
+        Obeyed(
+            "Writes of clients, ephemeral znodes that end with their sessions, and start and stop of the server are \
+             written into the audit log, in the lines of ZooKeeper's Slf4jAuditLogger; logback.xml is not read. See \
+             operations.md",
+        ),
     ),
-    property("audit.impl.class", Text, "", Replaced("Java classes cannot be loaded here")),
+    property(
+        "audit.impl.class",
+        Text,
+        "",
+        Obeyed(
+            "org.apache.zookeeper.audit.Slf4jAuditLogger; with audit.enable any other class is refused, because Java \
+             classes cannot be loaded here",
+        ),
+    ),
+    property(
+        "audit.log.target",
+        OneOf(&["file", "journald"]),
+        "file",
+        Obeyed(
+            "Ostler's own: journald writes the lines of the audit log to standard error, each with its priority, and \
+             needs a service of systemd",
+        ),
+    ),
+    property(
+        "audit.log.file",
+        Path,
+        "",
+        Obeyed(
+            "Ostler's own: the file of the audit log; zookeeper_audit.log in dataDir without it. files.mode is its mode",
+        ),
+    ),
+    property(
+        "audit.log.maxFileSize",
+        int_from(1),
+        "10",
+        Obeyed("Ostler's own: MiB of the audit file after which another one is begun"),
+    ),
+    property(
+        "audit.log.maxFiles",
+        int_from(1),
+        "10",
+        Obeyed("Ostler's own: older audit files that are kept, with the ends .1 (the newest), .2 and so on"),
+    ),
+    property(
+        "audit.log.authFailures",
+        LooseBoolean,
+        "true",
+        Obeyed("Ostler's own: failed authentications are in the audit log, too, as operation authFailed"),
+    ),
     file("jvm.pause.monitor", Boolean, "false", Replaced(NO_JVM)),
     file("jvm.pause.info-threshold.ms", ANY_LONG, "1000", Replaced(NO_JVM)),
     file("jvm.pause.warn-threshold.ms", ANY_LONG, "10000", Replaced(NO_JVM)),

@@ -1,14 +1,13 @@
 use super::super::values::ANY_INT;
-use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Text, YesNo};
+use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text, YesNo};
 use super::Fate::{Absent, Obeyed, Refused, Replaced};
 use super::{Key, Section, file, property};
 
-const NO_TLS: &str = "TLS is not part of this build yet, so the connections it should protect would be plain text; \
-                      remove the line";
-const NO_QUORUM_AUTH: &str = "Authentication between servers is not part of this build yet; remove the line";
+const NO_QUORUM_KERBEROS: &str =
+    "Kerberos is not part of this build; let the servers log in by DIGEST-MD5, or use sslQuorum";
 const NO_KERBEROS: &str = "Kerberos is not part of this build";
 
-pub(super) const SECTION: Section = Section { title: "Access and encryption", keys: KEYS };
+pub(super) const SECTION: Section = Section { title: "Access", keys: KEYS };
 
 const KEYS: &[Key] = &[
     property(
@@ -82,34 +81,57 @@ const KEYS: &[Key] = &[
         "authProvider.*",
         Text,
         "",
-        Absent("Java classes cannot be loaded here; the schemes are ip, digest and world"),
+        Obeyed(
+            "The SASLAuthenticationProvider makes the scheme sasl known to ACLs. The other providers of ZooKeeper are there \
+             without a line; Java classes cannot be loaded",
+        ),
     ),
     property(
         "X509AuthenticationProvider.superUser",
         Text,
         "",
-        Absent("There are no client certificates without TLS"),
+        Obeyed(
+            "The subject of the client certificate whose owner may do everything, such as CN=admin,O=example",
+        ),
     ),
+    property("superUser", Text, "", Obeyed("A user of SASL that may do everything")),
+    property("superUser.*", Text, "", Obeyed("As superUser, for more users")),
     property(
-        "superUser",
+        "letAnySaslUserDoX",
         Text,
         "",
-        Absent("SASL logins are not part of this build, so no such user can exist"),
+        Obeyed("ACL entries of the scheme sasl with this id are for every user of SASL"),
     ),
     property(
-        "superUser.*",
-        Text,
+        "sasl.usersFile",
+        Path,
         "",
-        Absent("SASL logins are not part of this build, so no such user can exist"),
+        Obeyed(
+            "Ostler's own: the users of SASL (DIGEST-MD5), in lines name:password or name:md5:HASH, where HASH is the MD5 of \
+             name:zk-sasl-md5:password. The file is read again when it changes",
+        ),
     ),
-    property("letAnySaslUserDoX", Text, "", Absent("SASL logins are not part of this build")),
     property(
         "SASLAuthenticationProvider.superPassword",
         Text,
         "",
-        Absent("SASL logins are not part of this build"),
+        Obeyed("The password of the user of SASL named super, in place of the one in the JAAS file"),
     ),
-    property("sasl.serverconfig", Text, "", Absent("SASL logins are not part of this build")),
+    property(
+        "sasl.jaasFile",
+        Path,
+        "",
+        Obeyed(
+            "Ostler's own name of the JVM's property java.security.auth.login.config, which counts as -D, too: a JAAS file \
+             with the users. It is read again when it changes",
+        ),
+    ),
+    property(
+        "sasl.serverconfig",
+        Text,
+        "Server",
+        Obeyed("The section of the JAAS file with the users for clients"),
+    ),
     property("ensembleAuthName", Text, "", Absent("The scheme ensemble is not part of this build")),
     property(
         "IPAuthenticationProvider.usexforwardedfor",
@@ -126,30 +148,35 @@ const KEYS: &[Key] = &[
     property("security.auth_to_local", Text, "", Absent(NO_KERBEROS)),
     property("server.principal", Text, "", Absent(NO_KERBEROS)),
     property("server.realm", Text, "", Absent(NO_KERBEROS)),
-    // As -D these reach client programs too and do nothing in a server without a secure port, so only lines
-    // of the file count.
-    file("ssl.*", Text, "", Refused(NO_TLS)),
-    file("ssl.quorum.*", Text, "", Refused(NO_TLS)),
-    file("sslQuorum", Boolean, "false", Refused(NO_TLS)),
     file(
-        "sslQuorumReloadCertFiles",
+        "quorum.auth.enableSasl",
         Boolean,
         "false",
-        Replaced("There are no certificate files without TLS"),
+        Obeyed("The servers can log in at each other: the first step of a change"),
     ),
-    file("portUnification", Boolean, "false", Refused(NO_TLS)),
-    property("client.portUnification", LooseBoolean, "false", Refused(NO_TLS)),
-    property(
-        "client.certReload",
-        LooseBoolean,
+    file(
+        "quorum.auth.learnerRequireSasl",
+        Boolean,
         "false",
-        Replaced("There are no certificate files without TLS"),
+        Obeyed("This server logs in at the servers that it calls: the second step"),
     ),
-    property("fips-mode", LooseBoolean, "true", Replaced("Belongs to TLS, which this build does not have")),
-    file("quorum.auth.enableSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.learnerRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.serverRequireSasl", Boolean, "false", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.learner.saslLoginContext", Text, "QuorumLearner", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.server.saslLoginContext", Text, "QuorumServer", Refused(NO_QUORUM_AUTH)),
-    file("quorum.auth.kerberos.servicePrincipal", Text, "zkquorum/localhost", Refused(NO_QUORUM_AUTH)),
+    file(
+        "quorum.auth.serverRequireSasl",
+        Boolean,
+        "false",
+        Obeyed("Servers that call this one have to log in: the third step"),
+    ),
+    file(
+        "quorum.auth.learner.saslLoginContext",
+        Text,
+        "QuorumLearner",
+        Obeyed("The section of the JAAS file with the user as whom this server logs in"),
+    ),
+    file(
+        "quorum.auth.server.saslLoginContext",
+        Text,
+        "QuorumServer",
+        Obeyed("The section of the JAAS file with the users of the other servers"),
+    ),
+    file("quorum.auth.kerberos.servicePrincipal", Text, "zkquorum/localhost", Refused(NO_QUORUM_KERBEROS)),
 ];

@@ -123,7 +123,7 @@ fn server_lines_are_read_from_the_dynamic_file() {
     let dynamic = file.dir.path().join("zoo.cfg.dynamic");
     let named = format!("dataDir=/d\ndynamicConfigFile={}\n", dynamic.display());
     std::fs::write(&dynamic, "server.1=h:1:2:participant;127.0.0.1:2191\n").unwrap();
-    assert_eq!(config(&named).clients.client_address, "127.0.0.1:2191".parse().unwrap());
+    assert_eq!(config(&named).clients.client_address, Some("127.0.0.1:2191".parse().unwrap()));
 
     std::fs::write(&dynamic, "server.1=h:1:2;2181\nserver.2=h:3:4;2182\n").unwrap();
     let error = File::new(&named).load().unwrap_err();

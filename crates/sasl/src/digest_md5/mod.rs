@@ -9,85 +9,99 @@ use alloc::{
 use core::fmt::Write;
 use md5::{Digest, Md5};
 
-/// The service part of ZooKeeper's digest-uri, and the host part, which is the same for all servers.
-const URI: &str = "zookeeper/zk-sasl-md5";
+mod client;
+mod server;
+mod users;
+
+pub use client::{ChallengeResponse, SaslCredentials, is_proof, respond};
+pub use server::{RefusedLogin, ServerExchange, ServerStep};
+pub use users::{Users, UsersError};
+
+/// The two parties of a login. The realm and the digest-uri are the same for all servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Clients with servers.
+    Clients,
+    /// Servers of an ensemble with each other.
+    Quorum,
+}
+
+impl Profile {
+    /// The realm of the server.
+    pub const fn realm(self) -> &'static str {
+        match self {
+            Profile::Clients => "zk-sasl-md5",
+            Profile::Quorum => "zk-quorum-sasl-md5",
+        }
+    }
+
+    /// The service and the realm.
+    const fn uri(self) -> &'static str {
+        match self {
+            Profile::Clients => "zookeeper/zk-sasl-md5",
+            Profile::Quorum => "zookeeper-quorum/zk-quorum-sasl-md5",
+        }
+    }
+}
+
 /// The nonce count: each nonce is used once.
 const COUNT: &str = "00000001";
 
-/// A user's name and password for SASL DIGEST-MD5.
+/// The user, realm and password, hashed: enough to speak for the user, and not the password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct SaslCredentials {
-    /// The user's name.
-    pub user: String,
-    /// The user's password.
-    pub password: String,
-}
+pub struct UserHash([u8; 16]);
 
-/// Without the secret, which must not appear in logs.
-impl core::fmt::Debug for SaslCredentials {
+/// Without the hash, which is as good as the password.
+impl core::fmt::Debug for UserHash {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("SaslCredentials").field("user", &self.user).finish_non_exhaustive()
+        f.write_str("UserHash(..)")
     }
 }
 
-/// The client's response to a challenge, and the proof that the server must send back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChallengeResponse {
-    /// The token to send.
-    pub token: Vec<u8>,
-    /// The proof that shows that the server knows the password.
-    pub proof: String,
-}
-
-/// Makes the response to a challenge; `None` if it is not a challenge of DIGEST-MD5.
-pub fn respond(credentials: &SaslCredentials, challenge: &[u8], cnonce: &str) -> Option<ChallengeResponse> {
-    let directives = directives(challenge)?;
-    let find = |key: &str| directives.iter().find(|(name, _)| *name == key).map(|(_, value)| value.as_str());
-    let (nonce, realm) = (find("nonce")?, find("realm").unwrap_or_default());
-    if find("algorithm") != Some("md5-sess")
-        || !find("qop").unwrap_or("auth").split(',').any(|qop| qop.trim() == "auth")
-    {
-        return None;
+impl UserHash {
+    /// The hash of a user's password for a realm.
+    pub fn new(user: &str, realm: &str, password: &str) -> UserHash {
+        let mut secret = single_byte(user);
+        secret.push(b':');
+        secret.extend(single_byte(realm));
+        secret.push(b':');
+        secret.extend(single_byte(password));
+        UserHash(Md5::digest(&secret).into())
     }
-    let input = DigestInput { credentials, realm, nonce, cnonce, uri: URI };
-    let SaslCredentials { user, .. } = credentials;
-    let token = format!(
-        "charset=utf-8,username={},realm={},nonce={},nc={COUNT},cnonce=\"{cnonce}\",digest-uri=\"{URI}\",\
-         maxbuf=65536,response={},qop=auth",
-        quoted(user),
-        quoted(realm),
-        quoted(nonce),
-        input.response("AUTHENTICATE")
-    );
-    Some(ChallengeResponse { token: token.into_bytes(), proof: input.response("") })
-}
 
-/// Whether the server's last token has this proof.
-pub fn is_proof(token: &[u8], proof: &str) -> bool {
-    directives(token)
-        .is_some_and(|found| found.iter().any(|(name, value)| name == "rspauth" && value == proof))
+    /// Reads 32 hexadecimal digits.
+    pub fn from_hex(digits: &str) -> Option<UserHash> {
+        let mut hash = [0; 16];
+        if digits.len() != 32 || !digits.is_ascii() {
+            return None;
+        }
+        for (at, byte) in hash.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+        }
+        Some(UserHash(hash))
+    }
 }
 
 /// The values that the digests are made of.
 struct DigestInput<'a> {
-    credentials: &'a SaslCredentials,
-    realm: &'a str,
+    secret: &'a UserHash,
     nonce: &'a str,
     cnonce: &'a str,
     uri: &'a str,
+    /// The id that the client wants to act as, if it names one.
+    authzid: Option<&'a str>,
 }
 
 impl DigestInput<'_> {
     /// The response value. `method` is `AUTHENTICATE` for the client's, and empty for the server's.
     fn response(&self, method: &str) -> String {
-        let DigestInput { credentials, realm, nonce, cnonce, uri } = self;
-        let mut secret = single_byte(&credentials.user);
-        secret.push(b':');
-        secret.extend(single_byte(realm));
-        secret.push(b':');
-        secret.extend(single_byte(&credentials.password));
-        let mut first = Md5::digest(&secret).to_vec();
+        let DigestInput { secret, nonce, cnonce, uri, authzid } = self;
+        let mut first = secret.0.to_vec();
         first.extend(format!(":{nonce}:{cnonce}").bytes());
+        if let Some(authzid) = authzid {
+            first.push(b':');
+            first.extend(single_byte(authzid));
+        }
         let first = hex(&Md5::digest(&first));
         let second = hex(&Md5::digest(format!("{method}:{uri}")));
         hex(&Md5::digest(format!("{first}:{nonce}:{COUNT}:{cnonce}:auth:{second}")))
@@ -156,9 +170,10 @@ mod tests {
     /// The example in section 4 of RFC 2831.
     #[test]
     fn responses_equal_those_of_the_rfcs_example() {
+        let SaslCredentials { user, password } = credentials();
         let input = DigestInput {
-            credentials: &credentials(),
-            realm: "elwood.innosoft.com",
+            secret: &UserHash::new(&user, "elwood.innosoft.com", &password),
+            authzid: None,
             nonce: "OA6MG9tEQGm2hh",
             cnonce: "OA6MHXh6VqTrRk",
             uri: "imap/elwood.innosoft.com",
@@ -173,7 +188,7 @@ mod tests {
             br#"realm="a\"b, c",nonce="n=1",charset=utf-8, algorithm=md5-sess,qop="auth-conf, auth""#;
         let found = directives(challenge).unwrap();
         assert_eq!(found[0], ("realm".into(), "a\"b, c".into()));
-        let answer = respond(&credentials(), challenge, "c").unwrap();
+        let answer = respond(Profile::Clients, &credentials(), challenge, "c").unwrap();
         let text = String::from_utf8(answer.token).unwrap();
         assert!(text.contains(r#"realm="a\"b, c",nonce="n=1""#), "{text}");
         assert!(is_proof(format!("rspauth={}", answer.proof).as_bytes(), &answer.proof));
@@ -185,8 +200,8 @@ mod tests {
         for token in
             ["", "nonce", "nonce=\"x", "nonce=1,algorithm=md5", "nonce=1,algorithm=md5-sess,qop=auth-int"]
         {
-            assert_eq!(respond(&credentials(), token.as_bytes(), "c"), None, "{token}");
+            assert_eq!(respond(Profile::Clients, &credentials(), token.as_bytes(), "c"), None, "{token}");
         }
-        assert_eq!(respond(&credentials(), &[0xff, b'='], "c"), None);
+        assert_eq!(respond(Profile::Clients, &credentials(), &[0xff, b'='], "c"), None);
     }
 }

@@ -1,0 +1,204 @@
+//! A client's socket, with TLS or without.
+//!
+//! TLS is that of rustls, which moves bytes between buffers; this file moves them between the buffers and the socket. A
+//! wrapper with the interface of a socket would copy and poll more.
+
+use rustls::ServerConnection;
+use std::{
+    io::{self, IoSlice, Read, Write},
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWriteExt, ReadBuf},
+    net::TcpStream,
+};
+
+/// A client's socket.
+pub(crate) enum ClientStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream>),
+}
+
+/// A socket after the handshake of TLS.
+pub(crate) struct TlsStream {
+    tcp: TcpStream,
+    tls: ServerConnection,
+}
+
+/// The socket as rustls uses it. It never waits.
+pub(crate) struct Unblocked<'a>(pub(crate) &'a TcpStream);
+
+impl Read for Unblocked<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.try_read(into)
+    }
+}
+
+impl Write for Unblocked<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.try_write(bytes)
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.try_write_vectored(slices)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl TlsStream {
+    /// Takes a connection whose handshake is done.
+    pub(crate) fn new(tcp: TcpStream, tls: ServerConnection) -> TlsStream {
+        TlsStream { tcp, tls }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        loop {
+            match self.tls.reader().read(into) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // The client's TCP connection ended without a last word of TLS, as many clients end it.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(0)),
+                read => return Poll::Ready(read),
+            }
+            ready!(self.tcp.poll_read_ready(cx))?;
+            match self.tls.read_tls(&mut Unblocked(&self.tcp)) {
+                Ok(0) => return Poll::Ready(Ok(0)),
+                Ok(_) => self.process()?,
+                // The socket was not ready after all.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    /// Decrypts what has come. If that is no TLS, the alert for the client goes out, if the socket takes it.
+    fn process(&mut self) -> io::Result<()> {
+        self.tls.process_new_packets().map(|_| ()).map_err(|error| {
+            let _ = self.try_flush();
+            io::Error::new(io::ErrorKind::InvalidData, error)
+        })
+    }
+
+    /// Encrypts as many bytes as the buffer has room for.
+    fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.try_flush()?;
+        let written = self.tls.writer().write(bytes)?;
+        self.flush_if_possible()?;
+        Ok(written)
+    }
+
+    fn try_write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.try_flush()?;
+        let written = self.tls.writer().write_vectored(slices)?;
+        self.flush_if_possible()?;
+        Ok(written)
+    }
+
+    fn flush_if_possible(&mut self) -> io::Result<()> {
+        match self.try_flush() {
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what is encrypted.
+    fn try_flush(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            if self.tls.write_tls(&mut Unblocked(&self.tcp))? == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ClientStream {
+    /// Reads bytes of the client. 0 is the end of the connection.
+    pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self {
+            ClientStream::Plain(tcp) => {
+                let mut buffer = ReadBuf::new(into);
+                ready!(Pin::new(tcp).poll_read(cx, &mut buffer))?;
+                Poll::Ready(Ok(buffer.filled().len()))
+            }
+            ClientStream::Tls(tls) => tls.poll_read(cx, into),
+        }
+    }
+
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.tcp().poll_write_ready(cx)
+    }
+
+    pub(crate) async fn writable(&self) -> io::Result<()> {
+        self.tcp().writable().await
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            ClientStream::Plain(tcp) => tcp,
+            ClientStream::Tls(tls) => &tls.tcp,
+        }
+    }
+
+    /// Takes bytes that are to go out. Returns their number; fails with `WouldBlock` if the socket takes none now.
+    pub(crate) fn try_write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            ClientStream::Plain(tcp) => tcp.try_write(bytes),
+            ClientStream::Tls(tls) => tls.try_write(bytes),
+        }
+    }
+
+    pub(crate) fn try_write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            ClientStream::Plain(tcp) => tcp.try_write_vectored(slices),
+            ClientStream::Tls(tls) => tls.try_write_vectored(slices),
+        }
+    }
+
+    /// Whether bytes that were taken have not gone out.
+    pub(crate) fn has_unsent(&self) -> bool {
+        match self {
+            ClientStream::Plain(_) => false,
+            ClientStream::Tls(tls) => tls.tls.wants_write(),
+        }
+    }
+
+    /// Sends bytes that were taken. Fails with `WouldBlock` if some of them still wait.
+    pub(crate) fn try_flush(&mut self) -> io::Result<()> {
+        match self {
+            ClientStream::Plain(_) => Ok(()),
+            ClientStream::Tls(tls) => tls.try_flush(),
+        }
+    }
+
+    /// Sends these bytes, waiting for the socket.
+    pub(crate) async fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() || self.has_unsent() {
+            let written = match bytes {
+                [] => self.try_flush().map(|()| 0),
+                _ => self.try_write(bytes),
+            };
+            match written {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable().await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the client that nothing more comes.
+    pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
+        if let ClientStream::Tls(tls) = self {
+            tls.tls.send_close_notify();
+            tls.flush_if_possible()?;
+        }
+        match self {
+            ClientStream::Plain(tcp) => tcp.shutdown().await,
+            ClientStream::Tls(tls) => tls.tcp.shutdown().await,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! The lines about TLS and SASL.
+
+use super::{check_error_of_lines, check_notes, config, config_of_lines};
+use ostler_tls::settings::{ClientAuth, Protocol, StorePassword};
+use std::path::Path;
+
+const STORES: &str =
+    "ssl.keyStore.location=/s.jks\nssl.keyStore.password=xyzzy\nssl.trustStore.location=/ca.pem\n";
+
+#[test]
+fn a_secure_port_has_its_stores() {
+    let lines = format!("{STORES}ssl.keyStore.passwordPath=/pw\nssl.clientAuth=WANT\nssl.protocol=TLSv1.3\n");
+    let config = config(&format!("dataDir=/d\nsecureClientPort=2281\n{lines}"));
+    assert_eq!(config.clients.client_address, None);
+    let secure = config.clients.secure.unwrap();
+    assert_eq!(secure.address, Some("[::]:2281".parse().unwrap()));
+    let key_store = secure.tls.key_store.unwrap();
+    assert_eq!(
+        (&*key_store.location, key_store.password),
+        (Path::new("/s.jks"), StorePassword::File("/pw".into()))
+    );
+    assert_eq!((secure.tls.client_auth, secure.tls.protocols), (ClientAuth::Want, vec![Protocol::Tls13]));
+    assert!(
+        !format!("{:?}", config_of_lines(&format!("client.portUnification=true\n{STORES}")))
+            .contains("xyzzy")
+    );
+}
+
+#[test]
+fn a_port_with_tls_needs_a_key_and_somebody_to_trust() {
+    check_error_of_lines(
+        "secureClientPort=2281",
+        "zoo.cfg:3: secureClientPort: TLS needs a key store; add a line such as \
+         ssl.keyStore.location=/etc/zookeeper/server.pem",
+    );
+    check_error_of_lines(
+        "secureClientPort=2281\nssl.keyStore.location=/s.pem",
+        "zoo.cfg:3: secureClientPort: certificates are checked, so TLS needs a trust store; add a line such as \
+         ssl.trustStore.location=/etc/zookeeper/ca.pem",
+    );
+    let without = "secureClientPort=2281\nssl.keyStore.location=/s.pem\nssl.clientAuth=none";
+    assert!(config_of_lines(without).clients.secure.unwrap().tls.trust_store.is_none());
+    check_error_of_lines(
+        &format!("secureClientPort=2281\n{STORES}ssl.crl=true"),
+        "zoo.cfg:7: ssl.crl: Ostler fetches no revocation lists; add ssl.crl.location, a file with them, or remove this line",
+    );
+    check_error_of_lines(
+        &format!("secureClientPort=2281\n{STORES}ssl.enabledProtocols=TLSv1.1,TLSv1.2"),
+        "zoo.cfg:7: ssl.enabledProtocols: TLSv1.1 is not spoken here; use TLSv1.2, TLSv1.3 or both",
+    );
+}
+
+#[test]
+fn stores_that_nothing_uses_leave_a_warning() {
+    check_notes(
+        "dataDir=/d\nclientPort=2181\nssl.quorum.keyStore.location=/q.pem\nssl.keyStore.location=/s.pem",
+        &["zoo.cfg:4: ssl.keyStore.location and the like have no effect without secureClientPort or \
+             client.portUnification"],
+    );
+}
+
+#[test]
+fn sasl_is_switched_on_by_a_file_with_users() {
+    assert_eq!(config_of_lines("").auth.sasl, None);
+    let sasl = config_of_lines("sasl.usersFile=/users\nsuperUser=bob\nsuperUser.2=ann").auth;
+    assert_eq!(sasl.sasl.unwrap().file(), Path::new("/users"));
+    assert_eq!(sasl.sasl_super_users, ["bob", "ann"]);
+    let jaas =
+        "sasl.jaasFile=/jaas\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+    let auth = config_of_lines(jaas).auth;
+    assert_eq!((auth.sasl.unwrap().file(), auth.sasl_acls), (Path::new("/jaas"), true));
+}
+
+#[test]
+fn providers_that_are_not_here_are_refused() {
+    check_error_of_lines(
+        "authProvider.1=com.example.Provider",
+        "zoo.cfg:3: authProvider.1: Java classes cannot be loaded here, and ACLs of the provider's scheme would protect \
+         nothing; known are the providers of ZooKeeper for ip, digest, x509 and sasl",
+    );
+    config_of_lines("authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider");
+}

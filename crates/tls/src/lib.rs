@@ -1,0 +1,38 @@
+//! Key stores, trust stores and certificates, as ZooKeeper's servers and clients have them.
+//!
+//! The crate takes bytes and returns values. It opens no connection and looks at no clock; only [`files`] and
+//! [`material`] read files.
+//! Any bytes give a value or an error: no length of a file is trusted before it is compared with the bytes that are
+//! left. No error, and no text of `Debug`, has a password or a key in it.
+//!
+//! - [`store`]: reads key stores and trust stores in the formats JKS, PEM and PKCS12.
+//! - [`password`]: the password of a store.
+//! - [`principal`]: the name of a certificate's subject, letter by letter as Java writes it. ACLs contain this name.
+//! - [`certificate`]: the facts of a certificate that logs and checks need.
+//! - [`crl`]: lists of revoked certificates.
+//! - [`trust`], [`verify`], [`names`]: the checks of the other side's certificate.
+//! - [`settings`], [`material`], [`config`]: from the keys of zoo.cfg by way of the files to a configuration of rustls.
+//! - [`detect`]: whether a connection begins with TLS.
+
+pub mod certificate;
+pub mod config;
+pub mod crl;
+mod der;
+pub mod detect;
+pub mod files;
+pub mod material;
+pub mod names;
+pub mod password;
+mod pem;
+pub mod principal;
+pub mod settings;
+pub mod store;
+pub mod trust;
+pub mod verify;
+
+pub use certificate::{Certificate, CertificateError};
+pub use crl::{CrlError, read_crls};
+pub use password::Password;
+pub use pem::PemError;
+pub use principal::{NameError, is_distinguished_name, subject_name};
+pub use store::{KeyStore, StoreError, StoreKind, StoreKindError, read_key_store, read_trust_store};

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Lets the servers of an ensemble log in at each other by SASL, step by step while clients write. Servers of Ostler and
+Java are mixed.
+
+First each server can do it (quorum.auth.enableSasl), then each one does it (learnerRequireSasl), then each one demands
+it (serverRequireSasl). No acknowledged write may be lost, and no session may end whose client comes back."""
+
+import os
+import sys
+import time
+
+# Documents run this file by its path, so it finds the packages of interop/ by itself.
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from ensemble.cluster import Cluster
+from ensemble.load import SETTINGS, Load
+from harness.outcome import Mismatch, conclude, expect, expect_equal
+from harness.server import NotServing, arguments, command, work_folder
+
+MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+JAAS = "java.security.auth.login.config"
+KEYS = ("quorum.auth.enableSasl", "quorum.auth.learnerRequireSasl", "quorum.auth.serverRequireSasl")
+
+
+def jaas_file(folder, name, password):
+    path = os.path.join(folder, name)
+    with open(path, "w") as f:
+        f.write('QuorumServer { %s user_zk="secret"; };\n' % MODULE)
+        f.write('QuorumLearner { %s username="zk" password="%s"; };\n' % (MODULE, password))
+    return path
+
+
+def settings(folder, steps):
+    """The keys after this number of steps."""
+    keys = {key: str(number < steps).lower() for number, key in enumerate(KEYS)}
+    # A Java server of 3.9 uses DIGEST-MD5 only without its FIPS mode.
+    return {**keys, "fips-mode": "false", JAAS: jaas_file(folder, "jaas.conf", "secret")}
+
+
+def change(makes, port):
+    folder = work_folder("quorum-sasl")
+    usual = {**SETTINGS, "snapCount": 10000, "preAllocSize": 4096, "fips-mode": "false"}
+    cluster = Cluster(makes, folder, port, usual, host=lambda n: "localhost")
+    with cluster:
+        cluster.start()
+        cluster.wait_quorum()
+        load = Load(cluster.ports(), 4).start()
+        for steps in (1, 2, 3, 2, 1):
+            began = time.monotonic()
+            for member in cluster.members.values():
+                load.wait_progress()
+                member.stop()
+                member.settings.update(settings(folder, steps))
+                member.start()
+                cluster.wait_quorum()
+                load.wait_progress()
+            print("%s at all servers after %.1f s" % (KEYS[steps - 1], time.monotonic() - began), flush=True)
+            if steps == len(KEYS):
+                leader = cluster.wait_quorum()
+                leader.kill()
+                load.wait_progress()
+                leader.start()
+                cluster.wait_quorum()
+                print("server %d, the leader, was killed, and another led" % leader.number, flush=True)
+        load.stop()
+        for member in cluster.running():
+            load.check(member.port)
+        expect_equal(load.expired, 0, "sessions that ended although their clients came back")
+    return "%d writes acknowledged, none lost, no session lost" % load.acknowledged
+
+
+def stays_out(makes, port):
+    """A server with a wrong password, and one that does not log in, do not come in."""
+    folder = work_folder("quorum-sasl-out")
+    cluster = Cluster(makes, folder, port, settings(folder, 3), host=lambda n: "localhost")
+    wrong = {
+        "a wrong password": {JAAS: jaas_file(folder, "wrong.conf", "wrong")},
+        "no login": dict.fromkeys(KEYS, "false"),
+    }
+    bad = cluster[3]
+    usual = dict(bad.settings)
+    with cluster:
+        for what, other in wrong.items():
+            bad.settings = {**usual, **other}
+            for member in cluster.members.values():
+                member.start()
+            cluster.wait_quorum(among=[cluster[1], cluster[2]])
+            time.sleep(3)
+            expect(bad.mode() not in ("leader", "follower"), "a server with %s is in the ensemble" % what)
+            print("a server with %s stays out" % what, flush=True)
+            cluster.stop()
+
+
+def check():
+    parser = arguments(__doc__)
+    parser.add_argument("--peers", default="java3.9,java3.8", help="the other servers (default: %(default)s)")
+    args = parser.parse_args()
+    makes = [args.server, *args.peers.split(",")]
+    [command(make) for make in makes]  # skips what this machine has not
+    try:
+        stays_out([args.server, makes[1], args.server], args.port)
+        return change(makes, args.port)
+    except (Mismatch, AssertionError, NotServing) as what:
+        raise Mismatch("quorum SASL of %s: %s" % (", ".join(makes), what)) from what
+
+
+if __name__ == "__main__":
+    conclude(check)
