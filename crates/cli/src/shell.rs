@@ -4,6 +4,7 @@ mod acl_text;
 mod announcement;
 mod answer;
 mod catalogue;
+mod client_configuration;
 mod command;
 mod completion;
 mod connection;
@@ -27,6 +28,7 @@ mod words;
 
 use answer::OutputStyle;
 use clap::Args;
+use client_configuration::ClientConfiguration;
 use connection::{ConnectOptions, Tls};
 use error::{Exit, ShellError, While};
 use output::{Output, Teller, note};
@@ -80,6 +82,9 @@ pub(crate) struct ShellArgs {
     /// File with identities to authenticate with, one on each line, for example digest:user:password.
     #[arg(long, value_name = "FILE")]
     auth_file: Option<PathBuf>,
+    /// Configuration file of a Java client, with its key store and trust store; its JAAS file counts, too.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tls_ca", "sasl_user"])]
+    client_configuration: Option<PathBuf>,
     /// User name for SASL (DIGEST-MD5).
     #[arg(long, value_name = "USER", requires = "sasl_password_file")]
     sasl_user: Option<String>,
@@ -102,8 +107,12 @@ pub(crate) struct ShellArgs {
 }
 
 /// Options of zkCli.sh that have one dash, as they are called here.
-const UPSTREAM_OPTIONS: [(&str, Option<&str>); 3] =
-    [("-server", Some("--server")), ("-timeout", Some("--timeout")), ("-waitforconnection", None)];
+const UPSTREAM_OPTIONS: [(&str, Option<&str>); 4] = [
+    ("-server", Some("--server")),
+    ("-timeout", Some("--timeout")),
+    ("-client-configuration", Some("--client-configuration")),
+    ("-waitforconnection", None),
+];
 
 /// Options that are followed by no value.
 const FLAGS: [&str; 6] = ["-r", "--read-only", "-e", "--exit-on-error", "--json", "-waitforconnection"];
@@ -209,13 +218,18 @@ impl ShellArgs {
             }
             _ => None,
         };
+        let of_java = self.client_configuration.as_deref().map(ClientConfiguration::read).transpose()?;
+        let (sasl, tls) = match &of_java {
+            Some(of_java) => (of_java.sasl()?, of_java.tls()?.map(Tls::Stores)),
+            None => (sasl, self.tls()?),
+        };
         Ok(ConnectOptions {
             session_timeout: Duration::from_millis(self.timeout),
             connection_timeout: Duration::from_millis(self.connect_timeout),
             read_only: self.read_only,
             identities,
             sasl,
-            tls: self.tls()?,
+            tls,
         })
     }
 
@@ -225,7 +239,7 @@ impl ShellArgs {
             (Some(chain), Some(key)) => Some((bytes_of(chain)?, bytes_of(key)?)),
             _ => None,
         };
-        Ok(Some(Tls { authorities: bytes_of(authorities)?, own }))
+        Ok(Some(Tls::Pem { authorities: bytes_of(authorities)?, own }))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::{
     tls,
 };
 use ostler_client_core::{AuthInfo, Config, SaslCredentials};
+use ostler_tls::settings::TlsSettings;
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -136,6 +137,14 @@ impl ClientBuilder {
     /// [`Error::Tls`] if the certificates or the key cannot be used.
     pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
         Ok(self.tls(tls::config(authorities, own)?))
+    }
+
+    /// Uses TLS with the key store and trust store of a Java client: PEM, PKCS12 or JKS files.
+    ///
+    /// # Errors
+    /// [`Error::Tls`] if a file cannot be read or used. The error names it.
+    pub fn tls_stores(self, settings: &TlsSettings) -> Result<Self> {
+        Ok(self.tls(tls::config_of_stores(settings)?))
     }
 
     /// The size of the largest request, in bytes; 1,048,575 by default. It should be the servers' `jute.maxbuffer`. A

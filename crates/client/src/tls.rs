@@ -1,22 +1,32 @@
-//! Builds a TLS configuration from certificates in PEM.
+//! Builds a TLS configuration from certificates in PEM, or from the stores of a Java client.
 
 use crate::error::{Error, Result};
-use rustls::{ClientConfig, RootCertStore};
+use ostler_tls::{
+    config::client_config, material::TlsMaterial, settings::TlsSettings, store::KeyStore, trust::Trust,
+};
+use rustls::ClientConfig;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use std::fmt::Display;
+use std::{fmt::Display, sync::Arc};
 
 pub(crate) fn config(authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for authority in certificates(authorities, "the authorities to trust")? {
-        roots.add(authority).map_err(|cause| problem("an authority to trust", cause))?;
-    }
-    let config = ClientConfig::builder().with_root_certificates(roots);
-    let Some((chain, key)) = own else { return Ok(config.with_no_client_auth()) };
+    let authorities = certificates(authorities, "the authorities to trust")?;
+    let trust = Trust::new(authorities, Vec::new());
+    let trust = Arc::new(trust.map_err(|cause| problem("the authorities to trust", cause))?);
+    let own = own.map(key_store).transpose()?;
+    client_config(&TlsSettings::default(), own.as_ref(), trust)
+        .map_err(|cause| problem("the client's certificate and key", cause))
+}
+
+/// Reads the stores of the settings.
+pub(crate) fn config_of_stores(settings: &TlsSettings) -> Result<ClientConfig> {
+    let built = TlsMaterial::read(settings).and_then(|material| material.client_config(settings));
+    built.map_err(|cause| Error::Tls { problem: cause.to_string().into() })
+}
+
+fn key_store((chain, key): (&[u8], &[u8])) -> Result<KeyStore> {
     let chain = certificates(chain, "the client's certificate")?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| problem("the client's key", cause))?;
-    config
-        .with_client_auth_cert(chain, key)
-        .map_err(|cause| problem("the client's certificate and key", cause))
+    Ok(KeyStore { chain, key })
 }
 
 fn certificates(pem: &[u8], subject: &str) -> Result<Vec<CertificateDer<'static>>> {

@@ -2,6 +2,7 @@
 
 use super::{error::ShellError, output::Teller, watches::Watches};
 use ostler_client::{Client, ClientBuilder};
+use ostler_tls::settings::TlsSettings;
 use std::time::Duration;
 
 /// The options of connections, without the servers.
@@ -17,12 +18,27 @@ pub(crate) struct ConnectOptions {
     pub(crate) tls: Option<Tls>,
 }
 
-/// Certificates in PEM.
-#[derive(Debug, Clone)]
-pub(crate) struct Tls {
-    pub(crate) authorities: Vec<u8>,
-    /// Chain and key.
-    pub(crate) own: Option<(Vec<u8>, Vec<u8>)>,
+/// The certificates of TLS.
+#[derive(Clone)]
+pub(crate) enum Tls {
+    /// In PEM.
+    Pem {
+        authorities: Vec<u8>,
+        /// Chain and key.
+        own: Option<(Vec<u8>, Vec<u8>)>,
+    },
+    /// In the stores of a Java client.
+    Stores(TlsSettings),
+}
+
+/// Without the key.
+impl std::fmt::Debug for Tls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Tls::Pem { .. } => "Pem(..)",
+            Tls::Stores(_) => "Stores(..)",
+        })
+    }
 }
 
 impl ConnectOptions {
@@ -40,7 +56,8 @@ impl ConnectOptions {
             None => builder,
         };
         match &self.tls {
-            Some(Tls { authorities, own }) => {
+            Some(Tls::Stores(settings)) => Ok(builder.tls_stores(settings)?),
+            Some(Tls::Pem { authorities, own }) => {
                 let own = own.as_ref().map(|(chain, key)| (&**chain, &**key));
                 Ok(builder.tls_pem(authorities, own)?)
             }
