@@ -2,6 +2,7 @@
 
 mod bench;
 mod certs;
+mod check;
 mod ensemble;
 mod explain;
 mod server;
@@ -34,6 +35,7 @@ enum Command {
     Bench(bench::Bench),
     Explain(explain::Explain),
     Certs(certs::CertsArgs),
+    Check(check::CheckArgs),
 }
 
 fn main() -> ExitCode {
@@ -44,5 +46,6 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Explain(explain) => explain.run(),
         Command::Certs(args) => certs::run(&args),
+        Command::Check(args) => check::run(&args),
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use ostler_server::{
     AuditError, RunningServer, ServerError,
-    config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, NoteLevel, ServerConfig},
+    config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, Loaded, NoteLevel, ServerConfig},
     logging, raise_limit_of_open_files,
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -144,7 +144,7 @@ fn load_patiently(path: &std::path::Path) -> Result<ServerConfig, config::Config
     const SAID_EVERY: u32 = 60;
     let mut tried = 0;
     loop {
-        match load(path) {
+        match load_and_note(path) {
             Err(config::ConfigError::NoAddress { location, key, value, reason, retries })
                 if retries.is_none_or(|retries| tried < retries) =>
             {
@@ -162,13 +162,18 @@ fn load_patiently(path: &std::path::Path) -> Result<ServerConfig, config::Config
     }
 }
 
-fn load(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
+/// Reads a zoo.cfg, and the flags in the environment.
+pub(crate) fn load(path: &std::path::Path) -> Result<Loaded, config::ConfigError> {
     let flags: Vec<(&str, String)> = JVM_FLAG_VARIABLES
         .into_iter()
         .filter_map(|name| std::env::var(name).ok().map(|text| (name, text)))
         .collect();
     let flags: Vec<(&str, &str)> = flags.iter().map(|(name, text)| (*name, &**text)).collect();
-    let loaded = config::load_with_flags(path, &flags)?;
+    config::load_with_flags(path, &flags)
+}
+
+fn load_and_note(path: &std::path::Path) -> Result<ServerConfig, config::ConfigError> {
+    let loaded = load(path)?;
     for note in &loaded.notes {
         let level = if note.level == NoteLevel::Warning { "warning" } else { "note" };
         eprintln!("ostler: {level}: {note}");
@@ -210,6 +215,10 @@ fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
         server.znodes,
         server.loaded_in.as_millis()
     );
+    if config.strict {
+        config.open_doors().iter().for_each(|line| eprintln!("{line}"));
+        return;
+    }
     eprintln!("connect with any ZooKeeper client, for example: zkCli.sh -server 127.0.0.1:{port}");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{requests::auth::DigestAlgorithm, sessions::passwords::Passwords};
 use alloc::{string::String, vec::Vec};
-use ostler_proto::{id::ServerId, stat::ExtendedTypes};
+use ostler_proto::{acl::Acl, id::ServerId, stat::ExtendedTypes};
 
 /// Settings of one member; times in milliseconds.
 #[derive(Debug, Clone)]
@@ -41,6 +41,8 @@ pub struct CoreConfig {
     pub allow_sasl_failed_clients: bool,
     /// How session passwords are made and judged.
     pub passwords: Passwords,
+    /// The ACL that the root gets with the first transaction of a new ensemble. `None`: it stays open, as upstream's.
+    pub first_root_acl: Option<Vec<Acl>>,
     /// Whether no ACL is checked (`skipACL`).
     pub skip_acl: bool,
     /// A connection must have an identity of one of these schemes before its requests are served. Empty: none is
@@ -94,6 +96,7 @@ impl Default for CoreConfig {
             let_any_sasl_user: None,
             allow_sasl_failed_clients: false,
             passwords: Passwords::default(),
+            first_root_acl: None,
             skip_acl: false,
             enforced_auth_schemes: Vec::new(),
             enforce_quota: false,

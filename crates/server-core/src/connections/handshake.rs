@@ -110,6 +110,7 @@ impl Server {
                 self.forwarded_txn()
             }
             _ => {
+                self.close_new_root(cx);
                 let txn = Txn::CreateSession { timeout_ms };
                 WriteTxn::Proposed(self.append(cx, WriteOrigin::client(session, 0, conn), txn))
             }

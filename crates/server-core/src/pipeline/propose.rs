@@ -15,9 +15,10 @@ use crate::{
     server::Server,
     sessions::{Owner, Scope, local::may_have_ephemerals},
 };
-use alloc::sync::Arc;
+use alloc::{string::ToString, sync::Arc};
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
+    acl::{Acl, RawAcl},
     error::ErrorCode,
     id::{SessionId, Zxid},
     request::Request,
@@ -85,6 +86,27 @@ impl Server {
         }
     }
 
+    /// Before the first transaction of a new ensemble: proposes the ACL of the root, if it is not to stay open.
+    pub(crate) fn close_new_root(&mut self, cx: &mut Context<'_>) {
+        let Some(acl) = &self.config.first_root_acl else { return };
+        if self.tree.last_processed() != Zxid::ZERO || !self.pipeline.outstanding.is_empty() {
+            return;
+        }
+        let raw = |of: &Acl| RawAcl {
+            perms: of.perms,
+            scheme: Some(of.id.scheme.to_string().into()),
+            id: Some(of.id.id.to_string().into()),
+        };
+        let acl = Some(acl.iter().map(raw).collect());
+        let request = Request::SetAcl { path: "/".into(), acl, version: -1 };
+        let origin = WriteOrigin::server(SessionId::NONE);
+        let zxid = self.next_zxid();
+        match self.preparer(zxid, cx.now, origin).prepare(&request) {
+            Ok(txn) => drop(self.append(cx, origin, txn)),
+            Err(error) => tracing::error!(?error, "the root stays open: its ACL cannot be set"),
+        }
+    }
+
     /// Proposes a client's write, and returns its zxid. A write that fails its checks is proposed as an error: it keeps
     /// its place in the order, and takes a zxid. `None` for a request on which upstream fails without a check: it is
     /// answered in its place, without a transaction.
@@ -95,6 +117,7 @@ impl Server {
         session: SessionId,
         request: &ClientRequest<'_>,
     ) -> Option<Zxid> {
+        self.close_new_root(cx);
         let origin = WriteOrigin::client(session, request.xid.0, conn);
         if matches!(request.request, Request::CloseSession) {
             return Some(self.propose_close(cx, origin));

@@ -281,6 +281,7 @@ impl Server {
                 if let Some(state) = self.sessions.get_mut(session) {
                     state.owner = Owner::Learner(from.link);
                 }
+                self.close_new_root(cx);
                 self.append(cx, from.origin(), Txn::CreateSession { timeout_ms });
             }
             Request::Sync(_) => {
@@ -309,6 +310,7 @@ impl Server {
         request: &Request<'_>,
         ephemerals: Result<Ephemerals, ErrorCode>,
     ) {
+        self.close_new_root(cx);
         match (request, ephemerals) {
             (Request::CloseSession, Ok(Ephemerals::Allowed)) => {
                 self.propose_close(cx, from.origin());

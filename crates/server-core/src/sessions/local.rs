@@ -103,6 +103,7 @@ impl Server {
         let Some(timeout_ms) = self.sessions.make_global(session) else { return };
         tracing::debug!(%session, "a local session becomes global");
         let Some(WriteRoute::Forward) = self.write_route() else {
+            self.close_new_root(cx);
             self.append(cx, WriteOrigin::server(session), Txn::CreateSession { timeout_ms });
             return;
         };

@@ -3,8 +3,8 @@
 use crate::{
     member::{Client, Member, TIMEOUT_MS},
     wire::{
-        WatchedPaths, auth, children_and_watch, create, delete, exists_and_watch, get, get_and_watch, multi,
-        set, set_acl, set_watches, watch_always,
+        WatchedPaths, auth, children, children_and_watch, create, delete, exists_and_watch, get,
+        get_and_watch, multi, set, set_acl, set_watches, watch_always,
     },
 };
 use ostler_proto::{
@@ -254,4 +254,23 @@ fn t4_the_catch_up_counts_who_it_is_now() {
     m.send(back, auth("digest", b"bob:pw"));
     m.send(back, set_watches(-1, &watched));
     assert_eq!(m.seen(back), ["-8: ok", "-4: ok", "changed /secret", "-8: ok"]);
+}
+
+#[test]
+fn the_root_of_a_new_server_has_the_acl_of_the_configuration() {
+    let acl = vec![
+        Acl { perms: Perms::READ, id: Id::new("world", "anyone") },
+        Acl { perms: Perms::ALL, id: Id::new("digest", "admin:h") },
+    ];
+    let config = CoreConfig { first_root_acl: Some(acl), ..CoreConfig::default() };
+    let mut m = Member::with(config);
+    let a = m.join();
+    assert_eq!(m.ask(a, create("/a")), Err(ErrorCode::NoAuth));
+    m.ask(a, children("/")).unwrap();
+    let before = m.applied();
+    m.join();
+    assert_eq!(m.applied().0, before.0 + 1, "once");
+    m.crash(0);
+    let b = m.join();
+    assert_eq!(m.ask(b, create("/a")), Err(ErrorCode::NoAuth));
 }

@@ -9,7 +9,10 @@ use crate::{
     listener::ConnCounts,
 };
 use ostler_data_dir::{PersistenceOptions, recovery::RestoreOptions, snapshots::SnapshotOptions};
-use ostler_proto::id::{Epoch, ServerId, Zxid};
+use ostler_proto::{
+    acl::{Acl, Id, Perms},
+    id::{Epoch, ServerId, Zxid},
+};
 use ostler_server_core::{CoreConfig, EnsembleConfig, quorum::ObserverOptions};
 use ostler_storage::{names::Compression, recover::RecoverOptions, txnlog::LogOptions};
 use ostler_zab::{ElectionTiming, EpochLength, HistoryLimits, leading::LeadingTiming};
@@ -40,6 +43,7 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool, sasl: bool)
         let_any_sasl_user: config.auth.let_any_sasl_user.clone(),
         allow_sasl_failed_clients: config.auth.allow_sasl_failed_clients,
         passwords: config.sessions.session_passwords.passwords(),
+        first_root_acl: first_root_acl(config),
         skip_acl: config.auth.skip_acl,
         enforced_auth_schemes: schemes,
         enforce_quota: config.tree.enforce_quota,
@@ -55,6 +59,15 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool, sasl: bool)
         audit_auth_failures: config.audit.as_ref().is_some_and(|audit| audit.auth_failures),
         seed: std::process::id().into(),
     }
+}
+
+/// At a strict server only the super user may write at the root.
+fn first_root_acl(config: &ServerConfig) -> Option<Vec<Acl>> {
+    let admin = config.auth.x509_super_user.as_ref().filter(|_| config.strict)?;
+    Some(vec![
+        Acl { perms: Perms::READ, id: Id::new("world", "anyone") },
+        Acl { perms: Perms::ALL, id: Id::new("x509", admin.clone()) },
+    ])
 }
 
 /// How much committed history is kept in memory for learners. Upstream's 500 records are gone in a moment under

@@ -1,6 +1,7 @@
 //! The settings of the audit log.
 
 use super::error::{ConfigError, NoteLevel};
+use super::server_config::is_strict;
 use super::settings::Settings;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +47,9 @@ impl AuditSettings {
         settings: &mut Settings,
         data_dir: &Path,
     ) -> Result<Option<AuditSettings>, ConfigError> {
-        if !settings.bool("audit.enable") {
+        // A strict server audits unless a line says otherwise, and then it does not start.
+        let by_default = is_strict(settings) && settings.entry("audit.enable").is_none();
+        if !settings.bool("audit.enable") && !by_default {
             note_dependent(settings);
             return Ok(None);
         }

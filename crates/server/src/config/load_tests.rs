@@ -142,6 +142,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
         },
         four_letter_whitelist: whitelist,
         readonly_mode_enabled: false,
+        strict: false,
         reconfig_enabled: false,
         audit: None,
         ensemble: None,
@@ -254,6 +255,7 @@ fn every_obeyed_setting_reaches_the_config() {
         },
         four_letter_whitelist: config.four_letter_whitelist.clone(),
         readonly_mode_enabled: true,
+        strict: false,
         reconfig_enabled: true,
         audit: Some(AuditSettings {
             target: AuditTarget::File("/audit.log".into()),

@@ -16,6 +16,7 @@ mod session_passwords;
 mod settings;
 mod tls;
 mod values;
+mod weaknesses;
 
 #[cfg(test)]
 mod documentation_tests;
@@ -36,6 +37,7 @@ pub use sasl::{JaasSection, QuorumSasl, SaslSettings};
 pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};
 pub use session_passwords::SessionPasswords;
 pub use values::Kind;
+pub use weaknesses::Weakness;
 
 use settings::Settings;
 

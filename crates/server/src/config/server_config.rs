@@ -15,6 +15,7 @@ use super::sasl::{self, QuorumSasl};
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
 use super::tls::KeySet;
+use super::weaknesses::Weakness;
 use crate::admin::four_letter::Whitelist;
 use ostler_storage::snapshot::body::LONGEST_FIELD;
 
@@ -42,6 +43,8 @@ pub struct ServerConfig {
     pub four_letter_whitelist: Whitelist,
     /// Whether a server that looks for a leader serves clients that ask for read-only sessions; false by default.
     pub readonly_mode_enabled: bool,
+    /// `security=strict`: the server does not start with a weakness; false by default.
+    pub strict: bool,
     /// Whether reconfiguration requests are processed; false by default, which refuses them.
     pub reconfig_enabled: bool,
     /// `None`, the default, if nothing is audited.
@@ -97,7 +100,26 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
         ensemble.sasl = QuorumSasl::read(settings)?;
         config.ensemble = Some(ensemble);
     }
+    refuse_weaknesses(settings, &config)?;
     Ok(config)
+}
+
+/// The words of a strict server: monitoring needs them, and they show little.
+const STRICT_WORDS: &str = "srvr,ruok";
+
+pub(super) fn is_strict(settings: &Settings) -> bool {
+    settings.text("security").as_deref() == Some("strict")
+}
+
+/// A strict server does not start with a weakness. Session passwords are left to the operator: Java servers know no
+/// others.
+fn refuse_weaknesses(settings: &Settings, config: &ServerConfig) -> Result<(), ConfigError> {
+    let Some(entry) = settings.entry("security").filter(|_| config.strict) else { return Ok(()) };
+    let weaknesses = config.weaknesses();
+    match weaknesses.iter().find(|weakness| **weakness != Weakness::DerivedSessionPasswords) {
+        Some(weakness) => Err(entry.refused(format!("asks for strict, but {weakness}"))),
+        None => Ok(()),
+    }
 }
 
 fn assemble(
@@ -108,7 +130,9 @@ fn assemble(
     enforce_auth_schemes: Vec<String>,
 ) -> ServerConfig {
     let readonly_mode_enabled = settings.bool("readonlymode.enabled");
-    let whitelist = settings.text("4lw.commands.whitelist");
+    let strict = is_strict(settings);
+    let default_words = strict.then(|| STRICT_WORDS.to_owned());
+    let whitelist = settings.text("4lw.commands.whitelist").or(default_words);
     ServerConfig {
         tick_time_ms: timeouts.tick_time_ms,
         clients: ClientPortSettings::read(settings, client_address),
@@ -126,6 +150,7 @@ fn assemble(
         auth: AuthSettings::read(settings, enforce_auth_schemes),
         four_letter_whitelist: Whitelist::new(whitelist.as_deref(), readonly_mode_enabled),
         readonly_mode_enabled,
+        strict,
         reconfig_enabled: settings.bool("reconfigEnabled"),
         audit: None,
         ensemble: None,

@@ -11,6 +11,17 @@ pub(super) const SECTION: Section = Section { title: "Access", keys: KEYS };
 
 const KEYS: &[Key] = &[
     property(
+        "security",
+        OneOf(&["", "strict"]),
+        "",
+        Obeyed(
+            "Ostler's own. strict: the server starts only if clients and servers need certificates at every port, the names of \
+             servers are checked, and nothing else is open that `ostler check` warns of. The audit log is on by default then, \
+             and the four-letter words are srvr and ruok. In a new ensemble only X509AuthenticationProvider.superUser may write at \
+             the root",
+        ),
+    ),
+    property(
         "skipACL",
         YesNo { otherwise: false },
         "no",

@@ -80,3 +80,48 @@ fn providers_that_are_not_here_are_refused() {
     );
     config_of_lines("authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider");
 }
+
+const STRICT: &str = "dataDir=/d\nsecureClientPort=2281\nsecurity=strict\n\
+                      X509AuthenticationProvider.superUser=CN=admin\n";
+
+#[test]
+fn a_strict_server_with_certificates_at_every_port_starts() {
+    let config = config(&format!("{STRICT}{STORES}"));
+    assert!(config.strict && config.audit.is_some());
+    let words: Vec<&str> = config.four_letter_whitelist.words().iter().map(|word| word.name()).collect();
+    assert_eq!(words, ["ruok", "srvr"]);
+    assert_eq!(config.open_doors()[0], "clients: at [::]:2281, by TLS with a certificate of /ca.pem");
+}
+
+#[test]
+fn a_strict_server_does_not_start_with_a_weakness() {
+    for (line, weakness) in [
+        ("clientPort=2181", "clients reach [::]:2181 without TLS"),
+        ("ssl.clientAuth=want", "clients need no certificate"),
+        ("skipACL=yes", "skipACL=yes"),
+        ("X509AuthenticationProvider.superUser=", "every client may create and delete znodes at the root"),
+        ("4lw.commands.whitelist=*", "four-letter words show"),
+        ("audit.enable=false", "nothing records"),
+        ("files.mode=640", "other users of this machine"),
+    ] {
+        let error = super::File::new(&format!("{STRICT}{STORES}{line}")).load().unwrap_err().to_string();
+        assert!(error.contains("security: asks for strict, but ") && error.contains(weakness), "{error}");
+    }
+}
+
+#[test]
+fn an_ensemble_without_tls_is_the_gravest_weakness() {
+    let file = super::File::new("");
+    std::fs::write(file.dir.path().join("myid"), "1").unwrap();
+    let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n";
+    let of = |lines: &str| {
+        let text = format!("dataDir={}\nclientPort=2181\n{servers}{lines}", file.dir.path().display());
+        config(&text).weaknesses().first().unwrap().to_string()
+    };
+    assert!(of("").starts_with("whoever reaches the ports of the server.N lines"));
+    let quorum = STORES.replace("ssl.", "ssl.quorum.");
+    assert!(of(&format!("{quorum}sslQuorum=true\nportUnification=true")).starts_with("whoever reaches"));
+    let unchecked = format!("{quorum}sslQuorum=true\nssl.quorum.hostnameVerification=false");
+    assert!(of(&unchecked).starts_with("every certificate of the authority"));
+    assert!(of(&format!("{quorum}sslQuorum=true")).starts_with("clients reach"));
+}
