@@ -118,6 +118,7 @@ def checks(args, port):
             Check("quorum-sasl", "security.quorum_sasl", common),
             Check("security-clients", "security.clients", common),
             Check("handshake-flood", "security.flood", common),
+            Check("strict", "security.strict", common),
         ]
         + (
             []

@@ -93,7 +93,7 @@ def four_letter_word(port, word, timeout=2.0):
 
 
 class Server:
-    """`settings` are zoo.cfg keys beyond the usual ones (dots written as in zoo.cfg)."""
+    """`settings` are zoo.cfg keys beyond the usual ones (dots written as in zoo.cfg). None leaves a usual one out."""
 
     def __init__(self, cmd, folder, port, settings=None):
         self.words = command(cmd)
@@ -118,7 +118,7 @@ class Server:
         }
         path = os.path.join(self.folder, "zoo.cfg")
         with open(path, "w") as f:
-            f.writelines("%s=%s\n" % item for item in keys.items())
+            f.writelines("%s=%s\n" % item for item in keys.items() if item[1] is not None)
         return path
 
     def start(self, timeout=60):

@@ -86,10 +86,13 @@ impl Server {
         }
     }
 
-    /// Before the first transaction of a new ensemble: proposes the ACL of the root, if it is not to stay open.
+    /// Before the first transaction of a new ensemble: proposes the ACL of the root, if it is not to stay open. An ensemble
+    /// is new while the root never had a znode of a client, nor another ACL.
     pub(crate) fn close_new_root(&mut self, cx: &mut Context<'_>) {
         let Some(acl) = &self.config.first_root_acl else { return };
-        if self.tree.last_processed() != Zxid::ZERO || !self.pipeline.outstanding.is_empty() {
+        let root = self.tree.get("/").map(|root| (root.stat.pzxid, root.stat.aversion));
+        // While a transaction is outstanding, the root's ACL is among those before it.
+        if root != Some((Zxid::ZERO, 0)) || !self.pipeline.outstanding.is_empty() {
             return;
         }
         let raw = |of: &Acl| RawAcl {
