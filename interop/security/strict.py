@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An ensemble with security=strict: whoever reaches a port without a good certificate learns nothing and changes
-nothing. Every port is tried in plain text, by TLS without a certificate, with one of another authority, and the ports of
-the servers with a client's certificate, too."""
+nothing. Every port is tried in plain text, by TLS without a certificate, and with one of another authority. The ports
+of the servers are tried with a client's certificate, too."""
 
 import os
 import socket
