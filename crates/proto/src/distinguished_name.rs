@@ -40,7 +40,7 @@ const OID_BYTES_MAX: usize = 4096;
 /// Whether Java's `X500Principal` can read a text as a distinguished name. The empty text is one.
 ///
 /// ```
-/// use ostler_tls::is_distinguished_name;
+/// use ostler_proto::distinguished_name::is_distinguished_name;
 ///
 /// assert!(is_distinguished_name("CN=a, O=\"b, c\""));
 /// assert!(!is_distinguished_name("a"));

@@ -60,10 +60,17 @@ pub(crate) struct AuditTrail {
 impl AuditTrail {
     /// Takes the write that a transaction decides, and in front of it those of the session that no transaction has
     /// come of.
-    fn take(&mut self, record: &TxnRecord<'_>) -> Option<(Vec<UndecidedWrite>, UndecidedWrite)> {
-        let session = record.header.session;
+    fn take(
+        &mut self,
+        record: &TxnRecord<'_>,
+        answered: Option<ConnId>,
+    ) -> Option<(Vec<UndecidedWrite>, UndecidedWrite)> {
+        let (session, cxid) = (record.header.session, record.header.cxid);
         let writes = self.sessions.get_mut(&session)?;
-        let place = writes.iter().position(|write| write.is_decided_by(&record.header, &record.txn))?;
+        let place = writes.iter().position(|write| {
+            let is_answered = answered == Some(write.conn) && write.cxid == cxid;
+            is_answered || write.is_decided_by(&record.header, &record.txn)
+        })?;
         let stopped = writes.drain(..place).collect();
         let decided = writes.pop_front()?;
         if writes.is_empty() {
@@ -213,12 +220,24 @@ impl Server {
         self.audit_trail.sessions.entry(session).or_default().push_back(write);
     }
 
-    /// Records the outcome of a transaction, if a client of this server has asked for it.
-    pub(crate) fn audit_outcome(&mut self, cx: &mut Context<'_>, record: &TxnRecord<'_>, outcome: &Outcome) {
-        let Some((stopped, write)) = self.audit_trail.take(record) else { return };
+    /// Records the outcome of a transaction, if a client of this server has asked for it. `answered` is the connection
+    /// whose write it answers.
+    pub(crate) fn audit_outcome(
+        &mut self,
+        cx: &mut Context<'_>,
+        record: &TxnRecord<'_>,
+        answered: Option<ConnId>,
+        outcome: &Outcome,
+    ) {
+        let Some((stopped, write)) = self.audit_trail.take(record, answered) else { return };
         let now = cx.now;
         let mut push = |record| cx.effects.push(Effect::Audit(Box::new(record)));
         stopped.into_iter().for_each(|write| push(write.invoked(now)));
+        // The session has moved, and its client has used the same number for another write at another server. The own
+        // write is refused there.
+        if !write.asked.fits(&record.txn) {
+            return push(write.invoked(now));
+        }
         let UndecidedWrite { caller, asked, .. } = write;
         if is_refused(outcome) {
             return push(asked.into_record(now, caller, AuditResult::Failure));

@@ -118,11 +118,11 @@ impl Server {
             self.notify(cx, &event);
         }
         self.pipeline.events = events;
-        if self.config.audit {
-            self.audit_outcome(cx, &record, &outcome);
-        }
         let session = record.header.session;
         let conn = proposal.conn.or_else(|| self.conn_of_forwarded(cx.now, &record));
+        if self.config.audit {
+            self.audit_outcome(cx, &record, conn, &outcome);
+        }
         let closed = matches!(record.txn, Txn::CloseSession(_));
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
         if closed {
