@@ -1,5 +1,7 @@
 //! Handshakes between both sides, in memory: certificates that are good, and those that are not.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
+
 use ostler_tls::{
     config::{client_config, server_config},
     settings::{ClientAuth, Protocol, TlsSettings},

@@ -2,16 +2,16 @@
 //! without libFuzzer.
 
 use ostler_fuzz_checks::{
-    client_session, config_file, connection, election_door, epoch_file, frames, handshake, log_files,
-    membership, quorum_packets, reply, request, sasl, snapshot_file, stores, transaction, tree_stream, vote,
-    words,
+    client_session, config_file, connection, election_door, epoch_file, frames, handshake, jaas, log_files,
+    logins, membership, quorum_packets, reply, request, sasl, snapshot_file, stores, transaction,
+    tree_stream, vote, words,
 };
 use ostler_storage::snapshot::Compression;
 use std::{collections::BTreeSet, fs, path::Path};
 
 type Check = fn(&[u8]);
 
-const CHECKS: [(&str, Check); 21] = [
+const CHECKS: [(&str, Check); 23] = [
     ("client_session", client_session::check),
     ("connect", handshake::check),
     ("connection", connection::check),
@@ -19,7 +19,9 @@ const CHECKS: [(&str, Check); 21] = [
     ("epoch_file", epoch_file::check),
     ("four_letter_words", words::check),
     ("frames", frames::check),
+    ("jaas", jaas::check),
     ("log_reader", log_files::check),
+    ("logins", logins::check),
     ("membership", membership::check),
     ("quorum_packets", quorum_packets::check),
     ("reply", reply::check),

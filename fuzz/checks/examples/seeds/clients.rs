@@ -1,6 +1,10 @@
 //! Seeds of what servers send to clients: scripts for the target `client_session`, and SASL tokens.
 
 use crate::Seeds;
+use ostler_sasl::{
+    digest_md5::{Profile, SaslCredentials, respond},
+    quorum::{Status, packet},
+};
 use std::io;
 
 /// A pause, a connection, and a handshake that grants 30 seconds.
@@ -60,5 +64,27 @@ pub(crate) fn all(seeds: &Seeds) -> io::Result<()> {
     seeds.put("sasl_tokens", "java", CHALLENGE)?;
     let quoted = br#"realm="a\"b, c",nonce="n=1",charset=utf-8, algorithm=md5-sess,qop="auth-conf, auth""#;
     seeds.put("sasl_tokens", "quoted", quoted)?;
-    seeds.put("sasl_tokens", "proof", b"rspauth=ea40f60335c427b5527b84dbabcdfffd")
+    seeds.put("sasl_tokens", "proof", b"rspauth=ea40f60335c427b5527b84dbabcdfffd")?;
+    logins(seeds)
+}
+
+/// JAAS files, users, tokens of clients and servers, and the beginning of TLS.
+fn logins(seeds: &Seeds) -> io::Result<()> {
+    let module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
+    let server = format!("// users\nServer {{ {module} user_bob=\"b\\\"\" user_ann=x; }};\n");
+    seeds.put("jaas", "server", server.as_bytes())?;
+    let client = format!("Client {{ {module} username=\"bob\" password=\"${{user.home}}\"; }};");
+    seeds.put("jaas", "client", client.as_bytes())?;
+    seeds.put("jaas", "users", b"# users\nbob:pw\nann:md5:00112233445566778899aabbccddeeff\n")?;
+    let credentials = SaslCredentials { user: "bob".into(), password: "guessed".into() };
+    let challenge =
+        b"realm=\"zk-sasl-md5\",nonce=\"00112233445566778899aabbccddeeff00112233\",algorithm=md5-sess";
+    let answer = respond(Profile::Clients, &credentials, challenge, "c").expect("it is a challenge");
+    seeds.put("logins", "response", &answer.token)?;
+    seeds.put(
+        "logins",
+        "quorum",
+        &[packet(Status::InProgress, b""), packet(Status::InProgress, b"x")].concat(),
+    )?;
+    seeds.put("logins", "client-hello", &[0x16, 3, 1, 0, 0xc8, 1, 0, 0, 0xc4, 3, 3])
 }
