@@ -12,7 +12,7 @@ use crate::{
 };
 use alloc::{boxed::Box, collections::VecDeque};
 use ostler_planted::{self as planted, Bug};
-use ostler_proto::{error::ErrorCode, id::Zxid, txn::TxnHeader};
+use ostler_proto::{error::ErrorCode, id::Zxid, op, txn::TxnHeader};
 
 /// How a committed write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,9 +103,13 @@ impl Waiting {
     }
 
     /// Whether this is a forwarded write that the leader has made this transaction of.
+    ///
+    /// The operation has to fit, too. A session that has moved may use the same xid for another write at another server,
+    /// and that one is not done here. Upstream compares the xid alone.
     pub(crate) fn is_answered_by(&self, txn: &TxnHeader) -> bool {
-        matches!(self, Waiting::Write { head, txn: WriteTxn::Forwarded { after }, .. }
-            if head.xid.0 == txn.cxid && (*after < txn.zxid || planted::is(Bug::AnswersMixedUp)))
+        let Waiting::Write { head, txn: WriteTxn::Forwarded { after }, .. } = self else { return false };
+        let fits = (head.code == txn.code || txn.code == op::ERROR) && *after < txn.zxid;
+        head.xid.0 == txn.cxid && (fits || planted::is(Bug::AnswersMixedUp))
     }
 }
 

@@ -252,3 +252,19 @@ fn a_ping_is_answered_with_the_number_of_pings() {
     assert_eq!(xid, Some(Xid::PING));
     assert!(follower.member.server.learns_sessions(), "the leader decides when sessions expire");
 }
+
+/// The session has moved, and its client has used the same number at the other server for a write of another kind.
+#[test]
+fn a_write_is_not_answered_by_a_transaction_of_another_operation() {
+    let mut follower = Follower::start();
+    let conn = follower.reconnect(1);
+    follower.request_write(conn);
+    follower.hears_of(at(2, 2), XID, Txn::Delete { reaped: false, path: "/none".into() });
+    follower.commits(at(2, 2));
+    assert_eq!(follower.answers(conn), []);
+    // The leader refuses the own one.
+    follower.hears_of(at(2, 3), XID, Txn::Error(ErrorCode::SessionMoved.code()));
+    follower.commits(at(2, 3));
+    assert_eq!(follower.answers(conn), []);
+    assert!(follower.has_closed(conn));
+}
