@@ -64,12 +64,15 @@ impl AuditTrail {
         &mut self,
         record: &TxnRecord<'_>,
         answered: Option<ConnId>,
+        current: Option<ConnId>,
     ) -> Option<(Vec<UndecidedWrite>, UndecidedWrite)> {
         let (session, cxid) = (record.header.session, record.header.cxid);
         let writes = self.sessions.get_mut(&session)?;
-        let place = writes.iter().position(|write| {
-            let is_answered = answered == Some(write.conn) && write.cxid == cxid;
-            is_answered || write.is_decided_by(&record.header, &record.txn)
+        let place = writes.iter().position(|write| match (answered, write.txn) {
+            (Some(conn), _) => write.conn == conn && write.cxid == cxid,
+            // A write of the session's present connection would be answered.
+            (None, WriteTxn::Forwarded { .. }) if current == Some(write.conn) => false,
+            (None, _) => write.is_decided_by(&record.header, &record.txn),
         })?;
         let stopped = writes.drain(..place).collect();
         let decided = writes.pop_front()?;
@@ -229,7 +232,8 @@ impl Server {
         answered: Option<ConnId>,
         outcome: &Outcome,
     ) {
-        let Some((stopped, write)) = self.audit_trail.take(record, answered) else { return };
+        let current = self.sessions.get(record.header.session).and_then(|session| session.conn);
+        let Some((stopped, write)) = self.audit_trail.take(record, answered, current) else { return };
         let now = cx.now;
         let mut push = |record| cx.effects.push(Effect::Audit(Box::new(record)));
         stopped.into_iter().for_each(|write| push(write.invoked(now)));
