@@ -118,8 +118,8 @@ fn log_refused(conn: ConnId, why: RefusedLogin) {
     tracing::warn!(?conn, %why, "a SASL login is refused");
 }
 
-/// 40 letters and digits, as many as Java's server sends.
-fn nonce() -> io::Result<String> {
+/// 40 letters and digits that nobody can predict, as many as Java's server sends.
+pub(crate) fn nonce() -> io::Result<String> {
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

@@ -13,6 +13,19 @@ pub struct StoreFile {
     pub password: StorePassword,
 }
 
+impl StoreFile {
+    /// Reads the keys of a store by their last names, such as `location`. A file with the password wins over the
+    /// password. `None` without a location.
+    pub fn of_keys(text: impl Fn(&str) -> Option<String>) -> Option<StoreFile> {
+        let password = match (text("passwordPath"), text("password")) {
+            (Some(file), _) => StorePassword::File(file.into()),
+            (None, Some(password)) => StorePassword::Text(password),
+            (None, None) => StorePassword::None,
+        };
+        Some(StoreFile { location: text("location")?.into(), kind: text("type"), password })
+    }
+}
+
 /// The password of a store.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum StorePassword {

@@ -2,7 +2,7 @@
 
 use super::error::ShellError;
 use ostler_sasl::jaas::{JaasFile, Login};
-use ostler_tls::settings::{Protocol, StoreFile, StorePassword, TlsSettings};
+use ostler_tls::settings::{Protocol, StoreFile, TlsSettings};
 use std::{collections::HashMap, fs, path::Path};
 
 /// The environment variables in which the scripts of ZooKeeper find the properties of a client.
@@ -40,13 +40,7 @@ impl ClientConfiguration {
     }
 
     fn store(&self, which: &str) -> Option<StoreFile> {
-        let text = |name: &str| self.text(&format!("ssl.{which}.{name}"));
-        let password = match (text("passwordPath"), text("password")) {
-            (Some(file), _) => StorePassword::File(file.into()),
-            (None, Some(password)) => StorePassword::Text(password.into()),
-            (None, None) => StorePassword::None,
-        };
-        Some(StoreFile { location: text("location")?.into(), kind: text("type").map(Into::into), password })
+        StoreFile::of_keys(|name| self.text(&format!("ssl.{which}.{name}")).map(str::to_owned))
     }
 
     /// TLS; `None` without `zookeeper.client.secure=true`.
@@ -105,6 +99,7 @@ impl ClientConfiguration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_tls::settings::StorePassword;
 
     fn read(text: &str) -> ClientConfiguration {
         let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use super::error::{ConfigError, NoteLevel};
 use super::settings::Settings;
-use ostler_tls::settings::{ClientAuth, Protocol, StoreFile, StorePassword, TlsSettings};
+use ostler_tls::settings::{ClientAuth, Protocol, StoreFile, TlsSettings};
 
 /// One of the two sets of keys.
 #[derive(Clone, Copy)]
@@ -90,13 +90,7 @@ impl KeySet {
     }
 
     fn store(self, settings: &Settings, which: &str) -> Option<StoreFile> {
-        let text = |name: &str| self.text(settings, &format!("{which}.{name}"));
-        let password = match (text("passwordPath"), text("password")) {
-            (Some(file), _) => StorePassword::File(file.into()),
-            (None, Some(password)) => StorePassword::Text(password),
-            (None, None) => StorePassword::None,
-        };
-        Some(StoreFile { location: text("location")?.into(), kind: text("type"), password })
+        StoreFile::of_keys(|name| self.text(settings, &format!("{which}.{name}")))
     }
 
     fn protocols(self, file: &str, settings: &Settings) -> Result<Vec<Protocol>, ConfigError> {

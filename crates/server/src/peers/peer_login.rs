@@ -4,6 +4,7 @@ use super::{
     peer_security::{Logins, PeerSecurity, SecurityError},
     peer_stream::PeerStream,
 };
+use crate::sasl_logins::nonce;
 use ostler_sasl::quorum::{
     Accepted, Acceptor, HEADER, Learner, MAGIC, QuorumLoginError, Status, read_header,
 };
@@ -50,13 +51,6 @@ impl PeerSecurity {
     }
 }
 
-/// Letters and digits that nobody can predict.
-fn unpredictable() -> io::Result<String> {
-    let mut bytes = [0; 20];
-    getrandom::fill(&mut bytes)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
 async fn send(stream: &mut PeerStream, packet: &[u8]) -> io::Result<()> {
     stream.write_all(packet).await?;
     stream.flush().await
@@ -80,7 +74,7 @@ async fn read_packet(stream: &mut PeerStream) -> Result<(Status, Vec<u8>), Secur
 }
 
 async fn log_in(logins: &Logins, stream: &mut PeerStream) -> Result<(), SecurityError> {
-    let mut learner = Learner::new(&logins.known.own, unpredictable()?);
+    let mut learner = Learner::new(&logins.known.own, nonce()?);
     send(stream, &learner.begin()).await?;
     loop {
         let (status, token) = read_packet(stream).await?;
@@ -111,7 +105,7 @@ async fn expect_login(logins: &Logins, stream: &mut PeerStream, begun: &[u8]) ->
     }
     stream.read_exact(&mut header[MAGIC.len()..]).await?;
     let (mut status, mut token) = read_token(stream, &header).await?;
-    let mut acceptor = Acceptor::new(&logins.known.users, unpredictable()?);
+    let mut acceptor = Acceptor::new(&logins.known.users, nonce()?);
     loop {
         match acceptor.heard(status, &token) {
             Accepted::More(packet) => send(stream, &packet).await?,
