@@ -5,6 +5,7 @@ mod certs;
 mod check;
 mod ensemble;
 mod explain;
+mod krb5_conf;
 mod server;
 mod shell;
 
@@ -39,6 +40,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    krb5_conf::take_from_jvm_flags();
     match Cli::parse_from(shell::modernized(std::env::args_os())).command {
         Command::Server(args) => server::run(&args),
         Command::Shell(args) => shell::run(*args),

@@ -29,8 +29,9 @@ mod words;
 use answer::OutputStyle;
 use clap::Args;
 use client_configuration::ClientConfiguration;
-use connection::{ConnectOptions, Tls};
+use connection::{ConnectOptions, SaslUser, Tls};
 use error::{Exit, ShellError, While};
+use ostler_client::KerberosLogin;
 use output::{Output, Teller, note};
 use session::{Input, ShellSession};
 use std::{
@@ -91,6 +92,18 @@ pub(crate) struct ShellArgs {
     /// File with the password for SASL on its first line.
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
+    /// Log in by Kerberos (SASL GSSAPI), with the tickets of kinit or with --kerberos-keytab.
+    #[arg(long, conflicts_with_all = ["sasl_user", "client_configuration"])]
+    kerberos: bool,
+    /// File with the keys of --kerberos-principal.
+    #[arg(long, value_name = "FILE", requires_all = ["kerberos", "kerberos_principal"])]
+    kerberos_keytab: Option<PathBuf>,
+    /// The principal to log in as, such as client@EXAMPLE.COM.
+    #[arg(long, value_name = "PRINCIPAL", requires = "kerberos_keytab")]
+    kerberos_principal: Option<String>,
+    /// The first part of the servers' principals; the second one is the host of the server.
+    #[arg(long, value_name = "NAME", default_value = "zookeeper")]
+    kerberos_service: String,
     /// PEM file with the certificate authorities to trust; switches TLS on.
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
@@ -115,7 +128,8 @@ const UPSTREAM_OPTIONS: [(&str, Option<&str>); 4] = [
 ];
 
 /// Options that are followed by no value.
-const FLAGS: [&str; 6] = ["-r", "--read-only", "-e", "--exit-on-error", "--json", "-waitforconnection"];
+const FLAGS: [&str; 7] =
+    ["-r", "--read-only", "-e", "--exit-on-error", "--json", "--kerberos", "-waitforconnection"];
 
 /// The program's arguments, with those of zkCli.sh's options that `ostler shell` was given in their modern form.
 pub(crate) fn modernized(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -214,9 +228,10 @@ impl ShellArgs {
         }
         let sasl = match (&self.sasl_user, &self.sasl_password_file) {
             (Some(user), Some(file)) => {
-                Some((user.clone(), text_of(file)?.lines().next().unwrap_or_default().to_owned()))
+                let password = text_of(file)?.lines().next().unwrap_or_default().to_owned();
+                Some(SaslUser::Digest { user: user.clone(), password })
             }
-            _ => None,
+            _ => self.kerberos().map(SaslUser::Kerberos),
         };
         let of_java = self.client_configuration.as_deref().map(ClientConfiguration::read).transpose()?;
         let (sasl, tls) = match &of_java {
@@ -231,6 +246,14 @@ impl ShellArgs {
             sasl,
             tls,
         })
+    }
+
+    fn kerberos(&self) -> Option<KerberosLogin> {
+        let login = match (&self.kerberos_keytab, &self.kerberos_principal) {
+            (Some(keytab), Some(principal)) => KerberosLogin::from_keytab(keytab, principal),
+            _ => KerberosLogin::from_ticket_cache(),
+        };
+        self.kerberos.then(|| login.service(&self.kerberos_service))
     }
 
     fn tls(&self) -> Result<Option<Tls>, ShellError> {
@@ -296,7 +319,8 @@ mod tests {
             &password,
         ];
         let options = <Program as clap::Parser>::parse_from(words).shell.connect_options().unwrap();
-        assert_eq!(options.sasl, Some(("bob".into(), " secret".into())));
+        let Some(SaslUser::Digest { user, password }) = options.sasl else { panic!("no user") };
+        assert_eq!((&*user, &*password), ("bob", " secret"));
         let secret = |scheme: &str, secret: &str| (scheme.to_owned(), secret.as_bytes().to_vec());
         assert_eq!(
             options.identities,

@@ -20,6 +20,16 @@ impl core::fmt::Debug for AuthInfo {
     }
 }
 
+/// How a client logs in by SASL, before all requests of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaslLogin {
+    /// DIGEST-MD5, which this crate speaks.
+    DigestMd5(SaslCredentials),
+    /// A mechanism that the caller speaks, such as GSSAPI: [`Effect::SaslToken`](crate::Effect::SaslToken) asks for each
+    /// token.
+    OfCaller,
+}
+
 /// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -43,8 +53,8 @@ pub struct Config {
     pub new_session_after_loss: bool,
     /// The identities that are sent from the first connection on.
     pub auth: Vec<AuthInfo>,
-    /// The user for SASL DIGEST-MD5, which comes before all requests.
-    pub sasl: Option<SaslCredentials>,
+    /// The login by SASL, which comes before all requests.
+    pub sasl: Option<SaslLogin>,
     /// The size of the largest frame to send, in bytes. A server closes the connection on a frame above its own limit.
     pub packet_max: usize,
 }

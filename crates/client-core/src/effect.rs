@@ -52,6 +52,14 @@ pub enum Effect {
     },
     /// Close the connection, or give up the attempt. Drop bytes that are not sent yet.
     Hangup(AttemptId),
+    /// Ask the mechanism of [`SaslLogin::OfCaller`](crate::SaslLogin) what to say, and step with
+    /// [`Input::SaslStep`](crate::Input::SaslStep).
+    SaslToken {
+        /// The connection.
+        attempt: AttemptId,
+        /// The server's token; `None` at the beginning, and if the server's answer has none.
+        token: Option<Vec<u8>>,
+    },
     /// A request's reply. Its body is the rest of this step's frame after the header.
     Reply {
         /// The request.

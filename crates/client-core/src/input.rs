@@ -1,6 +1,7 @@
 //! The inputs of a session.
 
 use crate::config::AuthInfo;
+use alloc::vec::Vec;
 use ostler_proto::{id::SessionId, request::Request};
 
 /// The number of a request of the application. The caller uses no number twice.
@@ -14,6 +15,19 @@ pub struct WatchId(pub u64);
 /// The number of an attempt to connect, and of the resulting connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AttemptId(pub u64);
+
+/// What the caller's mechanism says to a token of the server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaslStep {
+    /// Send this token.
+    Send(Vec<u8>),
+    /// The login is complete.
+    Complete,
+    /// The server is not who it should be, or does not know the mechanism. The client ends.
+    Refused,
+    /// There is no ticket now. The next attempt may have one.
+    Unavailable,
+}
 
 /// An event for [`Session::step`](crate::Session::step).
 #[derive(Debug)]
@@ -55,6 +69,13 @@ pub enum Input<'a> {
         attempt: AttemptId,
         /// The bytes of the frame after its length.
         payload: &'a [u8],
+    },
+    /// The answer to [`Effect::SaslToken`](crate::Effect::SaslToken).
+    SaslStep {
+        /// The token's connection.
+        attempt: AttemptId,
+        /// What the mechanism says.
+        step: SaslStep,
     },
     /// An attempt failed, or a connection is lost.
     Disconnected(AttemptId),

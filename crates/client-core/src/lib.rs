@@ -22,9 +22,9 @@ mod time;
 mod watch_table;
 
 pub use chroot::Chroot;
-pub use config::{AuthInfo, Config};
+pub use config::{AuthInfo, Config, SaslLogin};
 pub use effect::{Effect, Effects, Failure};
-pub use input::{AttemptId, Input, RequestId, WatchId};
+pub use input::{AttemptId, Input, RequestId, SaslStep, WatchId};
 pub use ostler_sasl::digest_md5::SaslCredentials;
 pub use session::Session;
 pub use state::{ConnectionState, SessionState};

@@ -89,7 +89,7 @@ enum Link {
     /// The handshake is sent.
     Handshake { attempt: AttemptId, asked: Mono, deadline: Mono },
     /// The session is attached, and the client authenticates by SASL.
-    Sasl { attempt: AttemptId, deadline: Mono, read_only: bool, xid: Xid, exchange: Exchange },
+    Sasl { attempt: AttemptId, deadline: Mono, read_only: bool, exchange: Exchange },
     /// Requests are sent.
     Online { attempt: AttemptId, since: Mono, probe: Option<Probe> },
     /// The client is closed. Every further request fails with this.
@@ -162,6 +162,7 @@ impl Session {
             Input::AddAuth { id, auth } => self.add_auth(now, id, auth, effects),
             Input::Close(id) => self.close(now, id, effects),
             Input::Connected(attempt) => self.connected(now, attempt, effects),
+            Input::SaslStep { attempt, step } => self.sasl_step(now, attempt, step, effects),
             Input::Disconnected(attempt) => {
                 if self.attempt() == Some(attempt) {
                     self.drop_link(now, effects);

@@ -8,14 +8,16 @@ use crate::{
     error::{Error, Result},
     protected::Ids,
     retry::RetryPolicy,
+    kerberos::{KerberosLogin, KerberosSession},
     shared::Shared,
     tls,
 };
-use ostler_client_core::{AuthInfo, Config, SaslCredentials};
+use ostler_client_core::{AuthInfo, Config, SaslCredentials, SaslLogin};
 use ostler_tls::settings::TlsSettings;
 use std::{future::Future, io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    task::spawn_blocking,
     time::timeout,
 };
 use uuid::Uuid;
@@ -29,6 +31,7 @@ pub struct ClientBuilder {
     transport: Transport,
     ids: Ids,
     tls: Option<Arc<rustls::ClientConfig>>,
+    kerberos: Option<KerberosLogin>,
     retry: RetryPolicy,
     reply_max: usize,
 }
@@ -48,6 +51,7 @@ impl ClientBuilder {
             transport: Transport::Tcp(system_resolver()),
             ids: Ids::default(),
             tls: None,
+            kerberos: None,
             retry: RetryPolicy::default(),
             reply_max: 64 << 20,
         }
@@ -105,7 +109,16 @@ impl ClientBuilder {
 
     /// Authenticates by SASL DIGEST-MD5 on every connection, before any other request.
     pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
-        self.config.sasl = Some(SaslCredentials { user: user.to_owned(), password: password.to_owned() });
+        let credentials = SaslCredentials { user: user.to_owned(), password: password.to_owned() };
+        self.config.sasl = Some(SaslLogin::DigestMd5(credentials));
+        self
+    }
+
+    /// Authenticates by SASL GSSAPI (Kerberos) on every connection, before any other request. Needs the feature
+    /// `gssapi`.
+    pub fn sasl_gssapi(mut self, login: KerberosLogin) -> Self {
+        self.config.sasl = Some(SaslLogin::OfCaller);
+        self.kerberos = Some(login);
         self
     }
 
@@ -220,8 +233,12 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout;
-    /// [`Error::AuthFailed`] if the server refuses an identity.
+    /// [`Error::AuthFailed`] if the server refuses an identity; [`Error::Kerberos`] if there is no ticket.
     pub async fn connect(self) -> Result<Client> {
+        if let Some(login) = self.kerberos.clone() {
+            let checked = spawn_blocking(move || KerberosSession::new(login)?.check()).await;
+            checked.map_err(|_| Error::Closed)??;
+        }
         let (servers, limit) = (self.servers.clone(), self.config.connection_timeout);
         let client = self.start()?;
         match timeout(limit, client.wait_connected()).await {
@@ -243,13 +260,14 @@ impl ClientBuilder {
     /// timeout. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::ConnectString`].
+    /// [`Error::ConnectString`]; [`Error::Kerberos`] if the build has no Kerberos.
     pub fn start(self) -> Result<Client> {
         let parsed = connect_string::parse(&self.servers)?;
         let config = Config { hosts: parsed.hosts.len(), ..self.config };
         let shared = Arc::new(Shared::new(config, self.ids));
         let dialer = Dialer { hosts: parsed.hosts.into(), transport: self.transport, tls: self.tls };
-        let task = ConnectionTask::new(shared.clone(), dialer, self.reply_max);
+        let login = self.kerberos.map(KerberosSession::new).transpose()?.map(Arc::new);
+        let task = ConnectionTask::new(shared.clone(), dialer, login, self.reply_max);
         shared.runtime.spawn(task);
         let handle = Arc::new(Handle { shared });
         Ok(Client { handle, chroot: parsed.chroot, session: None, retry: self.retry })

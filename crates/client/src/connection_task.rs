@@ -3,8 +3,9 @@
 use crate::{
     dial::{Conn, Dialer},
     error::DialError,
+    kerberos::KerberosSession,
     outcome::Deliveries,
-    shared::{SHARED_WRITE_MIN, Shared, TaskCommand},
+    shared::{SHARED_WRITE_MIN, SaslToken, Shared, TaskCommand},
 };
 use ostler_client_core::{AttemptId, ConnectionState, Mono};
 use ostler_proto::frame::{Split, split};
@@ -32,6 +33,10 @@ type Dialing = Pin<Box<dyn Future<Output = Result<Conn, DialError>> + Send>>;
 pub(crate) struct ConnectionTask {
     shared: Arc<Shared>,
     dialer: Dialer,
+    /// The login by Kerberos, if the client has one.
+    login: Option<Arc<KerberosSession>>,
+    /// The index of the server that was dialed last.
+    host: usize,
     /// The largest frame that is taken from a server, bytes.
     reply_max: usize,
     phase: Phase,
@@ -61,12 +66,19 @@ struct Linked {
 }
 
 impl ConnectionTask {
-    pub(crate) fn new(shared: Arc<Shared>, dialer: Dialer, reply_max: usize) -> ConnectionTask {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        dialer: Dialer,
+        login: Option<Arc<KerberosSession>>,
+        reply_max: usize,
+    ) -> ConnectionTask {
         let sleep = Box::pin(sleep_until(Instant::now()));
         let phase = Phase::Idle;
         ConnectionTask {
             shared,
             dialer,
+            login,
+            host: 0,
             reply_max,
             phase,
             waited: false,
@@ -98,12 +110,16 @@ impl Future for ConnectionTask {
             }
             match work.order {
                 Some(TaskCommand::Connect { attempt, host }) => {
+                    task.host = host;
                     let conn = Box::pin(task.dialer.clone().dial(host, attempt.0));
                     task.phase = Phase::Dialing { attempt, conn };
                 }
                 Some(TaskCommand::Hangup) => task.phase = Phase::Idle,
                 Some(TaskCommand::Stop) => return Poll::Ready(()),
                 None => {}
+            }
+            if let Some(token) = work.sasl {
+                task.log_in(token);
             }
             if let Some(host) = work.probe {
                 task.probe(host);
@@ -183,6 +199,23 @@ impl ConnectionTask {
         self.alarm = None;
         self.shared.deadline();
         true
+    }
+
+    /// Lets the mechanism work at a token, on a thread of its own.
+    fn log_in(&self, token: SaslToken) {
+        let Some(login) = self.login.clone() else { return };
+        let (shared, host) = (Arc::downgrade(&self.shared), self.dialer.hosts[self.host].host.clone());
+        self.shared.runtime.spawn_blocking(move || {
+            let attempt = token.attempt;
+            let step = login.step(&host, token);
+            let Some(shared) = shared.upgrade() else { return };
+            let step = step.unwrap_or_else(|failed| {
+                tracing::warn!(error = %failed.problem, %host, "the login by Kerberos has failed");
+                shared.note_error(failed.problem);
+                failed.step
+            });
+            shared.sasl_step(attempt, step);
+        });
     }
 
     fn probe(&self, host: usize) {

@@ -95,6 +95,9 @@ pub enum Error {
     /// The server refuses an identity.
     #[error("the server refuses the identity; check scheme and secret")]
     AuthFailed,
+    /// Kerberos has no ticket for the client.
+    #[error("{0}")]
+    Kerberos(Box<str>),
     /// The client is closed.
     #[error("the client is closed")]
     Closed,

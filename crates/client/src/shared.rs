@@ -12,8 +12,8 @@ use crate::{
 };
 use bytes::Bytes;
 use ostler_client_core::{
-    AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, Session,
-    SessionState, WatchId,
+    AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, SaslStep,
+    Session, SessionState, WatchId,
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
@@ -79,6 +79,7 @@ pub(crate) struct State {
     subscribers: Subscribers,
     order: Option<TaskCommand>,
     probe: Option<usize>,
+    sasl: Option<SaslToken>,
     /// Set while the connection's task sleeps.
     waker: Option<Waker>,
     recorder: Recorder,
@@ -92,10 +93,18 @@ impl std::fmt::Debug for State {
     }
 }
 
+/// A token of the server, for the mechanism of the client.
+#[derive(Debug)]
+pub(crate) struct SaslToken {
+    pub(crate) attempt: AttemptId,
+    pub(crate) token: Option<Vec<u8>>,
+}
+
 /// The work that [`Shared::work`] hands to the connection's task.
 pub(crate) struct Work {
     pub(crate) order: Option<TaskCommand>,
     pub(crate) probe: Option<usize>,
+    pub(crate) sasl: Option<SaslToken>,
     pub(crate) deadline: Option<Mono>,
     /// There are bytes to send, but other tasks should run first. The other fields are not set.
     pub(crate) others_first: bool,
@@ -116,6 +125,7 @@ impl Shared {
             subscribers: Subscribers::default(),
             order: None,
             probe: None,
+            sasl: None,
             waker: None,
             recorder: Recorder::default(),
             ids,
@@ -313,6 +323,10 @@ impl Shared {
         self.step(Input::Disconnected(attempt));
     }
 
+    pub(crate) fn sasl_step(&self, attempt: AttemptId, step: SaslStep) {
+        self.step(Input::SaslStep { attempt, step });
+    }
+
     pub(crate) fn found_read_write(&self, host: usize) {
         self.step(Input::FoundReadWrite { host });
     }
@@ -354,7 +368,7 @@ impl Shared {
             && !state.effects.bytes.is_empty()
         {
             if may_wait && state.waiters.len() >= SHARED_WRITE_MIN {
-                return Work { order: None, probe: None, deadline: None, others_first: true };
+                return Work { order: None, probe: None, sasl: None, deadline: None, others_first: true };
             }
             std::mem::swap(out, &mut state.effects.bytes);
             state.recorder.bytes_out += out.len() as u64;
@@ -364,7 +378,13 @@ impl Shared {
             Some(kept) => kept.clone_from(waker),
             none => *none = Some(waker.clone()),
         }
-        Work { order, probe: state.probe.take(), deadline: state.core.next_deadline(), others_first: false }
+        Work {
+            order,
+            probe: state.probe.take(),
+            sasl: state.sasl.take(),
+            deadline: state.core.next_deadline(),
+            others_first: false,
+        }
     }
 }
 
@@ -431,6 +451,7 @@ impl State {
                 self.subscribers.report(next);
             }
             Effect::Connect { attempt, host } => self.order = Some(TaskCommand::Connect { attempt, host }),
+            Effect::SaslToken { attempt, token } => self.sasl = Some(SaslToken { attempt, token }),
             Effect::Hangup(_) => self.order = Some(TaskCommand::Hangup),
             Effect::ProbeReadWrite { host } => self.probe = Some(host),
             Effect::Ended { .. } => {

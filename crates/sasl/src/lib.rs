@@ -5,5 +5,6 @@
 extern crate alloc;
 
 pub mod digest_md5;
+pub mod gssapi;
 pub mod jaas;
 pub mod quorum;

@@ -1,4 +1,4 @@
-//! SASL between servers: the packets, and both sides of a login by DIGEST-MD5 (`QuorumAuth`).
+//! SASL between servers: the packets, and both sides of a login by DIGEST-MD5 or Kerberos (`QuorumAuth`).
 //!
 //! The server that has opened the connection is the SASL client. Tokens travel in packets of their own, inside TLS if
 //! there is TLS, before anything else of the protocol.
@@ -6,14 +6,17 @@
 use crate::digest_md5::{
     Profile, RefusedLogin, SaslCredentials, ServerExchange, ServerStep, Users, is_proof, respond,
 };
-use alloc::{string::String, vec::Vec};
+use crate::gssapi::{
+    GssapiAnswer, GssapiClient, GssapiError, GssapiServer, GssapiStep, SecurityContext,
+};
+use alloc::{string::String, sync::Arc, vec::Vec};
 
 /// The first bytes of each packet.
 pub const MAGIC: [u8; 8] = [0x5f, 0x24, 0x35, 0x01, 0x35, 0x01, 0xed, 0xcc];
 /// The bytes before the token: [`MAGIC`], the status and the length.
 pub const HEADER: usize = 16;
-/// The most bytes of a token.
-const TOKEN_MAX: i32 = 16 << 10;
+/// The most bytes of a token. A ticket of Kerberos with many groups has tens of kilobytes.
+const TOKEN_MAX: i32 = 64 << 10;
 /// The most tokens of one login, as upstream.
 const ROUNDS_MAX: u32 = 5;
 
@@ -39,7 +42,7 @@ pub enum QuorumLoginError {
     Malformed,
     /// The other server has refused the login.
     #[error(
-        "the other server has refused the login: are the user and the password of QuorumLearner known there?"
+        "the other server has refused the login: is the user of QuorumLearner, with this password or ticket, known there?"
     )]
     RefusedThere,
     /// The other server has not proven that it knows the password.
@@ -51,6 +54,28 @@ pub enum QuorumLoginError {
     /// This server has refused the login.
     #[error("the login is refused: {0}")]
     RefusedHere(RefusedLogin),
+    /// Kerberos has failed, on this side.
+    #[error(transparent)]
+    Gssapi(#[from] GssapiError),
+    /// A server asks for another identity than its own.
+    #[error("{principal} wants to act as {wanted}")]
+    OtherIdentity {
+        /// The principal that is proven.
+        principal: String,
+        /// The identity that it asks for.
+        wanted: String,
+    },
+    /// The principal is not that of a server of the ensemble.
+    #[error(
+        "{principal} is no server of this ensemble: the part after the slash has to be the host of a server.N line, and these \
+         are {hosts}"
+    )]
+    OtherHost {
+        /// The principal.
+        principal: String,
+        /// The hosts of the server.N lines.
+        hosts: String,
+    },
     /// There were too many tokens.
     #[error("the login takes more than {ROUNDS_MAX} tokens")]
     TooManyRounds,
@@ -92,47 +117,106 @@ pub fn packet(status: Status, token: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// How a server proves who it is.
+#[derive(Debug)]
+pub enum OwnLogin<C> {
+    /// By DIGEST-MD5.
+    Digest {
+        /// The user and the password.
+        credentials: SaslCredentials,
+        /// A text that nobody can predict, of letters and digits.
+        cnonce: String,
+    },
+    /// By Kerberos.
+    Gssapi(GssapiClient<C>),
+}
+
 /// The side that has opened the connection.
 #[derive(Debug)]
-pub struct Learner<'a> {
-    credentials: &'a SaslCredentials,
-    cnonce: String,
+pub struct Learner<C> {
+    login: OwnLogin<C>,
+    /// What the server has to answer, once the response is sent.
     proof: Option<String>,
 }
 
-impl<'a> Learner<'a> {
-    /// `cnonce` is a text that nobody can predict, of letters and digits.
-    pub fn new(credentials: &'a SaslCredentials, cnonce: String) -> Learner<'a> {
-        Learner { credentials, cnonce, proof: None }
+impl<C: SecurityContext> Learner<C> {
+    /// Begins a login.
+    pub fn new(login: OwnLogin<C>) -> Learner<C> {
+        Learner { login, proof: None }
     }
 
     /// The first packet.
-    pub fn begin(&self) -> Vec<u8> {
-        packet(Status::InProgress, b"")
+    ///
+    /// # Errors
+    /// If Kerberos has no token for the other server.
+    pub fn begin(&mut self) -> Result<Vec<u8>, QuorumLoginError> {
+        match &mut self.login {
+            OwnLogin::Digest { .. } => Ok(packet(Status::InProgress, b"")),
+            OwnLogin::Gssapi(login) => match login.step(None)? {
+                GssapiStep::Send(token) => Ok(packet(Status::InProgress, &token)),
+                GssapiStep::Complete => Err(QuorumLoginError::NotProven),
+            },
+        }
     }
 
     /// A packet has come. Returns the next one to send; `None` if the login has succeeded.
+    ///
+    /// # Errors
+    /// If the login has failed, or the other server has not proven who it is.
     pub fn heard(&mut self, status: Status, token: &[u8]) -> Result<Option<Vec<u8>>, QuorumLoginError> {
-        match (status, &self.proof) {
-            (Status::Error, _) => Err(QuorumLoginError::RefusedThere),
-            (Status::InProgress, None) => {
-                let answer = respond(Profile::Quorum, self.credentials, token, &self.cnonce)
-                    .ok_or(QuorumLoginError::OtherMechanism)?;
-                self.proof = Some(answer.proof);
-                Ok(Some(packet(Status::InProgress, &answer.token)))
-            }
-            (Status::Success, Some(proof)) if is_proof(token, proof) => Ok(None),
-            (Status::Success | Status::InProgress, _) => Err(QuorumLoginError::NotProven),
+        if status == Status::Error {
+            return Err(QuorumLoginError::RefusedThere);
+        }
+        match &mut self.login {
+            OwnLogin::Digest { credentials, cnonce } => match (status, &self.proof) {
+                (Status::InProgress, None) => {
+                    let answer = respond(Profile::Quorum, credentials, token, cnonce)
+                        .ok_or(QuorumLoginError::OtherMechanism)?;
+                    self.proof = Some(answer.proof);
+                    Ok(Some(packet(Status::InProgress, &answer.token)))
+                }
+                (Status::Success, Some(proof)) if is_proof(token, proof) => Ok(None),
+                _ => Err(QuorumLoginError::NotProven),
+            },
+            OwnLogin::Gssapi(login) => match (status, login.step(Some(token))?) {
+                (Status::InProgress, GssapiStep::Send(next)) => Ok(Some(packet(Status::InProgress, &next))),
+                (Status::Success, GssapiStep::Complete) => Ok(None),
+                _ => Err(QuorumLoginError::NotProven),
+            },
         }
     }
 }
 
+/// How a server lets others in.
+#[derive(Debug)]
+pub enum ExpectedLogin<C> {
+    /// By DIGEST-MD5.
+    Digest {
+        /// The users that may log in.
+        users: Arc<Users>,
+        /// A text that nobody can predict, of letters and digits.
+        nonce: String,
+    },
+    /// By Kerberos.
+    Gssapi {
+        /// The login.
+        login: GssapiServer<C>,
+        /// The hosts of the server.N lines: one of them is in the principal of each server.
+        hosts: Vec<String>,
+    },
+}
+
 /// The side that was called.
 #[derive(Debug)]
-pub struct Acceptor<'a> {
-    users: &'a Users,
-    exchange: ServerExchange,
+pub struct Acceptor<C> {
+    login: Accepting<C>,
     rounds: u32,
+}
+
+#[derive(Debug)]
+enum Accepting<C> {
+    Digest { users: Arc<Users>, exchange: ServerExchange },
+    Gssapi { login: GssapiServer<C>, hosts: Vec<String> },
 }
 
 /// The answer of [`Acceptor`].
@@ -146,106 +230,60 @@ pub enum Accepted {
     Refused(Vec<u8>, QuorumLoginError),
 }
 
-impl<'a> Acceptor<'a> {
-    /// `nonce` is a text that nobody can predict, of letters and digits.
-    pub fn new(users: &'a Users, nonce: String) -> Acceptor<'a> {
-        Acceptor { users, exchange: ServerExchange::new(Profile::Quorum, nonce), rounds: 0 }
+impl<C: SecurityContext> Acceptor<C> {
+    /// Begins a login.
+    pub fn new(expected: ExpectedLogin<C>) -> Acceptor<C> {
+        let login = match expected {
+            ExpectedLogin::Digest { users, nonce } => {
+                Accepting::Digest { users, exchange: ServerExchange::new(Profile::Quorum, nonce) }
+            }
+            ExpectedLogin::Gssapi { login, hosts } => Accepting::Gssapi { login, hosts },
+        };
+        Acceptor { login, rounds: 0 }
     }
 
     /// A packet has come.
     pub fn heard(&mut self, status: Status, token: &[u8]) -> Accepted {
         self.rounds += 1;
-        let refused = |why| Accepted::Refused(packet(Status::Error, b""), why);
-        if status == Status::Error {
-            return refused(QuorumLoginError::RefusedThere);
+        let answer = match (status, self.rounds) {
+            (Status::Error, _) => Err(QuorumLoginError::RefusedThere),
+            (_, rounds) if rounds > ROUNDS_MAX => Err(QuorumLoginError::TooManyRounds),
+            _ => self.answer(token),
+        };
+        answer.unwrap_or_else(|why| Accepted::Refused(packet(Status::Error, b""), why))
+    }
+
+    fn answer(&mut self, token: &[u8]) -> Result<Accepted, QuorumLoginError> {
+        match &mut self.login {
+            Accepting::Digest { users, exchange } => match exchange.step(token, users) {
+                ServerStep::Challenge(challenge) => Ok(Accepted::More(packet(Status::InProgress, &challenge))),
+                ServerStep::Complete { token, .. } => Ok(Accepted::Done(packet(Status::Success, &token))),
+                ServerStep::Refused(why) => Err(QuorumLoginError::RefusedHere(why)),
+            },
+            Accepting::Gssapi { login, hosts } => match login.step(token)? {
+                GssapiAnswer::Challenge(challenge) => Ok(Accepted::More(packet(Status::InProgress, &challenge))),
+                GssapiAnswer::Complete { principal, wanted } => {
+                    if !wanted.is_empty() && wanted != principal {
+                        return Err(QuorumLoginError::OtherIdentity { principal, wanted });
+                    }
+                    match hosts.iter().any(|host| Some(&**host) == host_of(&principal)) {
+                        true => Ok(Accepted::Done(packet(Status::Success, b""))),
+                        false => Err(QuorumLoginError::OtherHost { principal, hosts: hosts.join(", ") }),
+                    }
+                }
+            },
         }
-        if self.rounds > ROUNDS_MAX {
-            return refused(QuorumLoginError::TooManyRounds);
-        }
-        match self.exchange.step(token, self.users) {
-            ServerStep::Challenge(challenge) => Accepted::More(packet(Status::InProgress, &challenge)),
-            ServerStep::Complete { token, .. } => Accepted::Done(packet(Status::Success, &token)),
-            ServerStep::Refused(why) => refused(QuorumLoginError::RefusedHere(why)),
-        }
+    }
+}
+
+/// The host of `service/host@REALM`; none of another form. A principal without a host is no server (CVE-2023-44981).
+fn host_of(principal: &str) -> Option<&str> {
+    let parts: Vec<&str> = principal.split(['/', '@']).collect();
+    match (&parts[..], principal.find('/'), principal.find('@')) {
+        ([_, host, _], Some(slash), Some(at)) if slash < at => Some(host),
+        _ => None,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(bytes: &[u8]) -> (Status, &[u8]) {
-        let (status, length) = read_header(bytes.first_chunk().unwrap()).unwrap();
-        assert_eq!(bytes.len(), HEADER + length);
-        (status, &bytes[HEADER..])
-    }
-
-    fn credentials(password: &str) -> SaslCredentials {
-        SaslCredentials { user: "zk".into(), password: password.into() }
-    }
-
-    /// Runs a login to its end.
-    fn log_in(password: &str) -> (Result<(), QuorumLoginError>, Accepted) {
-        let users = Users::new(Profile::Quorum, [("zk", "secret")]);
-        let own = credentials(password);
-        let (mut learner, mut acceptor) = (Learner::new(&own, "c".into()), Acceptor::new(&users, "n".into()));
-        let mut said = learner.begin();
-        loop {
-            let (status, token) = read(&said);
-            let accepted = acceptor.heard(status, token);
-            let (Accepted::More(answer) | Accepted::Done(answer) | Accepted::Refused(answer, _)) = &accepted;
-            let (status, token) = read(answer);
-            match learner.heard(status, token) {
-                Ok(Some(next)) => said = next,
-                Ok(None) => return (Ok(()), accepted),
-                Err(why) => return (Err(why), accepted),
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_packet_is_that_of_java() {
-        let own = credentials("secret");
-        let first = Learner::new(&own, "c".into()).begin();
-        assert_eq!(first, [0x5f, 0x24, 0x35, 1, 0x35, 1, 0xed, 0xcc, 0, 0, 0, 0, 0, 0, 0, 0]);
-    }
-
-    #[test]
-    fn servers_with_the_same_password_let_each_other_in() {
-        let (learner, acceptor) = log_in("secret");
-        assert_eq!(learner, Ok(()));
-        assert!(matches!(acceptor, Accepted::Done(_)));
-    }
-
-    #[test]
-    fn a_server_with_another_password_is_refused() {
-        let (learner, acceptor) = log_in("wrong");
-        assert_eq!(learner, Err(QuorumLoginError::RefusedThere));
-        let why = QuorumLoginError::RefusedHere(RefusedLogin::WrongPassword);
-        assert_eq!(acceptor, Accepted::Refused(packet(Status::Error, b""), why));
-    }
-
-    #[test]
-    fn a_server_that_proves_nothing_is_not_believed() {
-        let own = credentials("secret");
-        let mut learner = Learner::new(&own, "c".into());
-        assert_eq!(learner.heard(Status::Success, b""), Err(QuorumLoginError::NotProven));
-        let challenge = b"realm=\"zk-quorum-sasl-md5\",nonce=\"n\",charset=utf-8,algorithm=md5-sess";
-        assert!(learner.heard(Status::InProgress, challenge).unwrap().is_some());
-        assert_eq!(learner.heard(Status::Success, b"rspauth=00"), Err(QuorumLoginError::NotProven));
-        assert_eq!(learner.heard(Status::InProgress, challenge), Err(QuorumLoginError::NotProven));
-    }
-
-    #[test]
-    fn headers_out_of_range_are_refused() {
-        let mut header = *packet(Status::InProgress, b"").first_chunk::<HEADER>().unwrap();
-        header[12..].copy_from_slice(&(TOKEN_MAX + 1).to_be_bytes());
-        assert_eq!(read_header(&header), Err(QuorumLoginError::Malformed));
-        header[12..].copy_from_slice(&(-1_i32).to_be_bytes());
-        assert_eq!(read_header(&header), Ok((Status::InProgress, 0)));
-        header[11] = 7;
-        assert_eq!(read_header(&header), Err(QuorumLoginError::Malformed));
-        header[0] = 0;
-        assert_eq!(read_header(&header), Err(QuorumLoginError::NoPacket));
-    }
-}
+mod tests;

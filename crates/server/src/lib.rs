@@ -23,6 +23,7 @@ pub mod logging;
 mod outbox;
 mod overrides;
 mod peers;
+mod principal_names;
 mod responses;
 mod room;
 mod sasl_files;

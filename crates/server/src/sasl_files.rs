@@ -1,16 +1,23 @@
 //! The users of SASL: a file that is read at the start, and again when it changes.
 
 use crate::{
-    config::{JaasSection, QuorumSasl, SaslSettings},
+    config::{JaasSection, PrincipalSettings, QuorumSasl, SaslSettings},
     driver::Driver,
     error::ServerError,
-    sasl_logins::{SaslLogins, SaslQueue, SharedUsers},
+    principal_names::PrincipalNames,
+    sasl_logins::{ClientMechanism, KerberosService, SaslLogins, SaslQueue, SharedUsers},
 };
+use ostler_kerberos::{Acceptor, Initiator, KeySource, default_realm};
 use ostler_sasl::{
     digest_md5::{Profile, SaslCredentials, Users},
-    jaas::{JaasFile, Login},
+    jaas::{JaasFile, KerberosLogin, Login},
 };
-use std::{os::unix::fs::MetadataExt, path::Path, sync::Arc, time::Duration};
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{task::JoinSet, task::spawn_blocking};
 
 /// The time between two looks at the file.
@@ -20,39 +27,63 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct SaslParts {
     pub(crate) queue: SaslQueue,
     logins: SaslLogins,
-    users: SharedUsers,
-    settings: SaslSettings,
-    text: String,
+    /// The users, which are read again; `None` with Kerberos, whose library reads its keytab itself.
+    watched: Option<WatchedUsers>,
 }
 
-/// Reads the users; `None` if the file has none and none are needed. The error says what to do, and has no secret.
-fn read(settings: &SaslSettings) -> Result<(String, Option<Users>), ServerError> {
+/// The users of DIGEST-MD5, and the text of their file.
+struct WatchedUsers {
+    settings: SaslSettings,
+    text: String,
+    users: SharedUsers,
+}
+
+/// What a file says of clients' logins.
+enum ClientLogins {
+    /// Nothing, and none are needed.
+    None,
+    Digest(Users),
+    Kerberos(KerberosLogin),
+}
+
+/// Reads the file. The error says what to do, and has no secret.
+fn read(settings: &SaslSettings) -> Result<(String, ClientLogins), ServerError> {
     let file = settings.file();
     let text = read_text(file)?;
-    let failed = |problem: String| ServerError::SaslFile { file: file.into(), problem };
-    let users = match settings {
+    let found = match settings {
         SaslSettings::UsersFile(_) => {
-            Users::parse(Profile::Clients, &text).map_err(|error| failed(error.to_string()))?
+            let users = Users::parse(Profile::Clients, &text).map_err(|error| failed(file, error))?;
+            ClientLogins::Digest(users)
         }
-        SaslSettings::Jaas { section, super_password, is_needed } => {
+        SaslSettings::Jaas { section, super_password, is_needed, .. } => {
             if !is_needed && jaas_file(section, &text)?.section(&section.section).is_none() {
-                return Ok((text, None));
+                return Ok((text, ClientLogins::None));
             }
-            let mut users = users_of(section, &text, Profile::Clients)?;
-            if let Some(password) = super_password {
-                users.insert(Profile::Clients, "super", password);
+            match login(section, &text)? {
+                Login::Kerberos(kerberos) => ClientLogins::Kerberos(kerberos),
+                Login::Digest { users, .. } => {
+                    let mut users = known(Profile::Clients, &users);
+                    if let Some(password) = super_password {
+                        users.insert(Profile::Clients, "super", password);
+                    }
+                    ClientLogins::Digest(users)
+                }
             }
-            users
         }
     };
-    Ok((text, Some(users)))
+    Ok((text, found))
+}
+
+fn failed(file: &Path, problem: impl ToString) -> ServerError {
+    ServerError::SaslFile { file: file.into(), problem: problem.to_string() }
+}
+
+fn known(profile: Profile, users: &[SaslCredentials]) -> Users {
+    Users::new(profile, users.iter().map(|one| (&*one.user, &*one.password)))
 }
 
 fn read_text(file: &Path) -> Result<String, ServerError> {
-    std::fs::read_to_string(file).map_err(|error| ServerError::SaslFile {
-        file: file.into(),
-        problem: format!("it cannot be read: {error}"),
-    })
+    std::fs::read_to_string(file).map_err(|error| failed(file, format!("it cannot be read: {error}")))
 }
 
 fn jaas_file(section: &JaasSection, text: &str) -> Result<JaasFile, ServerError> {
@@ -61,52 +92,89 @@ fn jaas_file(section: &JaasSection, text: &str) -> Result<JaasFile, ServerError>
         "user.home" => std::env::var("HOME").ok(),
         _ => None,
     };
-    JaasFile::parse(text, &property)
-        .map_err(|error| ServerError::SaslFile { file: section.file.clone(), problem: error.to_string() })
+    JaasFile::parse(text, &property).map_err(|error| failed(&section.file, error))
 }
 
 /// The login of a section.
 fn login(section: &JaasSection, text: &str) -> Result<Login, ServerError> {
-    let failed = |problem: String| ServerError::SaslFile { file: section.file.clone(), problem };
     let file = jaas_file(section, text)?;
     let name = &section.section;
     let found = file.section(name).ok_or_else(|| {
-        failed(format!("there is no section {name} in it; add one, or name another section in zoo.cfg"))
+        let problem = format!("there is no section {name} in it; add one, or name another section in zoo.cfg");
+        failed(&section.file, problem)
     })?;
-    match Login::of(found).map_err(|error| failed(error.to_string()))? {
-        Login::Kerberos(_) => {
-            Err(failed(format!("the section {name} asks for Kerberos, which is not part of this build")))
-        }
-        digest => Ok(digest),
-    }
+    Login::of(found).map_err(|error| failed(&section.file, error))
 }
 
-fn users_of(section: &JaasSection, text: &str, profile: Profile) -> Result<Users, ServerError> {
-    let Login::Digest { users, .. } = login(section, text)? else { return Ok(Users::default()) };
-    Ok(Users::new(profile, users.iter().map(|one| (&*one.user, &*one.password))))
+/// How servers of an ensemble let each other in.
+#[derive(Debug)]
+pub(crate) enum PeerLogins {
+    Digest(Arc<Users>),
+    Kerberos(Acceptor),
 }
 
-/// The users with whom the servers of an ensemble log in.
+/// As whom this server logs in.
+#[derive(Debug)]
+pub(crate) enum OwnPeerLogin {
+    Digest(SaslCredentials),
+    Kerberos {
+        initiator: Initiator,
+        /// The realm of the own principal: the other servers have the same.
+        realm: Option<String>,
+    },
+}
+
+/// The logins of servers at each other.
 #[derive(Debug)]
 pub(crate) struct QuorumLogins {
-    pub(crate) users: Users,
-    pub(crate) own: SaslCredentials,
+    pub(crate) expected: PeerLogins,
+    pub(crate) own: OwnPeerLogin,
 }
 
 impl QuorumLogins {
     /// Reads the sections of zoo.cfg.
     pub(crate) fn read(settings: &QuorumSasl) -> Result<QuorumLogins, ServerError> {
-        let text = read_text(&settings.server.file)?;
-        warn_of_readers(&settings.server.file);
-        let users = users_of(&settings.server, &text, Profile::Quorum)?;
-        let learner = &settings.learner;
-        match login(learner, &text)? {
-            Login::Digest { own: Some(own), .. } => Ok(QuorumLogins { users, own }),
-            _ => Err(ServerError::SaslFile {
-                file: learner.file.clone(),
-                problem: format!("the section {} needs username and password", learner.section),
-            }),
-        }
+        let (server, learner) = (&settings.server, &settings.learner);
+        let text = read_text(&server.file)?;
+        warn_of_readers(&server.file);
+        let expected = match login(server, &text)? {
+            Login::Digest { users, .. } => PeerLogins::Digest(Arc::new(known(Profile::Quorum, &users))),
+            Login::Kerberos(kerberos) => PeerLogins::Kerberos(acceptor(server, &kerberos)?),
+        };
+        let own = match login(learner, &text)? {
+            Login::Digest { own: Some(own), .. } => OwnPeerLogin::Digest(own),
+            Login::Digest { own: None, .. } => {
+                let problem = format!("the section {} needs username and password", learner.section);
+                return Err(failed(&learner.file, problem));
+            }
+            Login::Kerberos(kerberos) => {
+                let realm = kerberos.principal.as_ref().and_then(|own| own.split_once('@'));
+                let realm = realm.map(|(_, realm)| realm.to_owned());
+                let initiator = Initiator::new(key_source(&kerberos));
+                let initiator = initiator.and_then(|initiator| initiator.check().map(|()| initiator));
+                let initiator =
+                    initiator.map_err(|error| failed(&learner.file, in_section(learner, &error)))?;
+                OwnPeerLogin::Kerberos { initiator, realm }
+            }
+        };
+        Ok(QuorumLogins { expected, own })
+    }
+}
+
+fn acceptor(section: &JaasSection, kerberos: &KerberosLogin) -> Result<Acceptor, ServerError> {
+    Acceptor::new(&key_source(kerberos)).map_err(|error| failed(&section.file, in_section(section, &error)))
+}
+
+fn in_section(section: &JaasSection, error: &dyn std::fmt::Display) -> String {
+    format!("the section {}: {error}", section.section)
+}
+
+fn key_source(kerberos: &KerberosLogin) -> KeySource {
+    let path = |name: &String| PathBuf::from(name.strip_prefix("FILE:").unwrap_or(name));
+    KeySource {
+        keytab: kerberos.keytab.as_ref().filter(|_| !kerberos.use_ticket_cache).map(path),
+        // Java's sign for every principal of the keytab.
+        principal: kerberos.principal.clone().filter(|principal| principal != "*"),
     }
 }
 
@@ -120,43 +188,82 @@ fn warn_of_readers(file: &Path) {
 impl SaslParts {
     /// Reads the file for the first time. `None` if it has no users and none are needed.
     pub(crate) fn open(settings: &SaslSettings) -> Result<Option<SaslParts>, ServerError> {
-        let (text, first) = read(settings)?;
-        let Some(first) = first else {
-            tracing::warn!(
-                file = %settings.file().display(),
-                "the JAAS file has no section for clients (sasl.serverconfig): clients cannot log in by SASL"
-            );
-            return Ok(None);
+        let file = settings.file();
+        let (text, found) = read(settings)?;
+        let (mechanism, watched) = match (found, settings) {
+            (ClientLogins::None, _) => {
+                tracing::warn!(
+                    file = %file.display(),
+                    "the JAAS file has no section for clients (sasl.serverconfig): clients cannot log in by SASL"
+                );
+                return Ok(None);
+            }
+            (ClientLogins::Digest(first), _) => {
+                tracing::info!(file = %file.display(), users = first.len(), "clients can log in by SASL (DIGEST-MD5)");
+                warn_of_readers(file);
+                let users = SharedUsers::new(first);
+                let watched = WatchedUsers { settings: settings.clone(), text, users: users.clone() };
+                (ClientMechanism::Digest(users), Some(watched))
+            }
+            (ClientLogins::Kerberos(kerberos), SaslSettings::Jaas { section, names, .. }) => {
+                let acceptor = acceptor(section, &kerberos)?;
+                tracing::info!(
+                    file = %file.display(), keys = %key_source(&kerberos),
+                    "clients can log in by SASL (GSSAPI, Kerberos)"
+                );
+                let names = principal_names(names, file)?;
+                (ClientMechanism::Kerberos(Arc::new(KerberosService { acceptor, names })), None)
+            }
+            // Only a JAAS file has sections.
+            (ClientLogins::Kerberos(_), SaslSettings::UsersFile(_)) => return Ok(None),
         };
-        tracing::info!(
-            file = %settings.file().display(), users = first.len(),
-            "clients can log in by SASL (DIGEST-MD5)"
-        );
-        warn_of_readers(settings.file());
-        let users = SharedUsers::new(first);
-        let (queue, logins) = SaslQueue::new(users.clone());
-        Ok(Some(SaslParts { queue, logins, users, settings: settings.clone(), text }))
+        let (queue, logins) = SaslQueue::new(mechanism);
+        Ok(Some(SaslParts { queue, logins, watched }))
     }
 
     /// Logs clients in, and watches the file.
     pub(crate) fn spawn(self, driver: &Arc<Driver>, tasks: &mut JoinSet<()>) {
         tasks.spawn(self.logins.run(driver.clone()));
-        tasks.spawn(watch(self.settings, self.text, self.users));
+        if let Some(watched) = self.watched {
+            tasks.spawn(watch(watched));
+        }
     }
 }
 
+fn principal_names(settings: &PrincipalSettings, file: &Path) -> Result<PrincipalNames, ServerError> {
+    let realm = default_realm();
+    if realm.is_none() {
+        let problem = "krb5.conf has no default_realm, so principals get no ids; set it, or name the file by KRB5_CONFIG";
+        return Err(failed(file, problem));
+    }
+    settings.names(realm).map_err(|error| failed(file, error))
+}
+
 /// Looks at the file until it is dropped.
-async fn watch(settings: SaslSettings, mut text: String, users: SharedUsers) {
+async fn watch(WatchedUsers { settings, mut text, users }: WatchedUsers) {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         let again = settings.clone();
         let Ok(found) = spawn_blocking(move || read(&again)).await else { return };
+        let file = settings.file().display();
         match found {
             Ok((same, _)) if same == text => {}
-            Ok((changed, now)) => {
-                let now = now.unwrap_or_default();
-                tracing::info!(file = %settings.file().display(), users = now.len(), "the users of SASL have changed");
+            Ok((changed, ClientLogins::Digest(now))) => {
+                tracing::info!(%file, users = now.len(), "the users of SASL have changed");
                 users.replace(now);
+                text = changed;
+            }
+            Ok((changed, ClientLogins::None)) => {
+                tracing::warn!(%file, "the section with the users of SASL is gone: no client can log in by SASL");
+                users.replace(Users::default());
+                text = changed;
+            }
+            Ok((changed, ClientLogins::Kerberos(_))) => {
+                tracing::error!(
+                    %file,
+                    "the section with the users of SASL asks for Kerberos now: restart the server for that; until then the \
+                     users that were read before stay in force"
+                );
                 text = changed;
             }
             Err(error) => {

@@ -1,8 +1,12 @@
 //! SASL logins of clients: the mechanism, outside the core's lock.
 
-use crate::driver::Driver;
+use crate::{driver::Driver, principal_names::PrincipalNames};
+use ostler_kerberos::{Acceptor, AcceptorContext};
 use ostler_proto::id::Xid;
-use ostler_sasl::digest_md5::{Profile, RefusedLogin, ServerExchange, ServerStep, Users};
+use ostler_sasl::{
+    digest_md5::{Profile, ServerExchange, ServerStep, Users},
+    gssapi::{GssapiAnswer, GssapiServer},
+};
 use ostler_server_core::{ConnId, Input, SaslAnswer};
 use rustc_hash::FxBuildHasher;
 use std::{
@@ -10,7 +14,7 @@ use std::{
     io,
     sync::{Arc, PoisonError, RwLock},
 };
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, task::spawn_blocking};
 
 /// The users of DIGEST-MD5. They are replaced when their file changes.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +35,29 @@ impl SharedUsers {
     }
 }
 
+/// The mechanism of clients' logins. A server has one of the two, as Java's.
+#[derive(Debug, Clone)]
+pub(crate) enum ClientMechanism {
+    /// DIGEST-MD5.
+    Digest(SharedUsers),
+    /// GSSAPI.
+    Kerberos(Arc<KerberosService>),
+}
+
+/// What logins by Kerberos need.
+#[derive(Debug)]
+pub(crate) struct KerberosService {
+    pub(crate) acceptor: Acceptor,
+    pub(crate) names: PrincipalNames,
+}
+
+/// A login that is under way or done.
+enum ClientLogin {
+    Digest(ServerExchange),
+    /// `None` while the library works at it.
+    Kerberos(Option<Box<GssapiServer<AcceptorContext>>>),
+}
+
 /// Work for the mechanism.
 enum Work {
     Token { conn: ConnId, xid: Xid, token: Vec<u8> },
@@ -48,9 +75,9 @@ impl SaslQueue {
     }
 
     /// With the task that works at the tokens.
-    pub(crate) fn new(users: SharedUsers) -> (SaslQueue, SaslLogins) {
+    pub(crate) fn new(mechanism: ClientMechanism) -> (SaslQueue, SaslLogins) {
         let (sender, work) = mpsc::unbounded_channel();
-        (SaslQueue(Some(sender)), SaslLogins { work, users, logins: HashMap::default() })
+        (SaslQueue(Some(sender)), SaslLogins { work, mechanism, logins: HashMap::default() })
     }
 
     /// Never blocks.
@@ -74,8 +101,8 @@ impl SaslQueue {
 /// The logins that are under way or done, by their connections.
 pub(crate) struct SaslLogins {
     work: mpsc::UnboundedReceiver<Work>,
-    users: SharedUsers,
-    logins: HashMap<ConnId, ServerExchange, FxBuildHasher>,
+    mechanism: ClientMechanism,
+    logins: HashMap<ConnId, ClientLogin, FxBuildHasher>,
 }
 
 impl SaslLogins {
@@ -85,7 +112,7 @@ impl SaslLogins {
             match work {
                 Work::Gone(conn) => drop(self.logins.remove(&conn)),
                 Work::Token { conn, xid, token } => {
-                    let answer = self.answer(conn, &token).unwrap_or_else(|error| {
+                    let answer = self.answer(conn, token).await.unwrap_or_else(|error| {
                         tracing::error!(%error, "a SASL login is refused: the system gives no random numbers");
                         SaslAnswer::Refused
                     });
@@ -95,27 +122,75 @@ impl SaslLogins {
         }
     }
 
-    fn answer(&mut self, conn: ConnId, token: &[u8]) -> io::Result<SaslAnswer> {
+    async fn answer(&mut self, conn: ConnId, token: Vec<u8>) -> io::Result<SaslAnswer> {
         let login = match self.logins.get_mut(&conn) {
             Some(login) => login,
             None => {
-                let login = ServerExchange::new(Profile::Clients, nonce()?);
+                let login = self.mechanism.begin()?;
                 self.logins.entry(conn).or_insert(login)
             }
         };
-        Ok(match login.step(token, &self.users.current()) {
-            ServerStep::Challenge(challenge) => SaslAnswer::Challenge(challenge),
-            ServerStep::Complete { token, user } => SaslAnswer::Complete { token: Some(token), user },
-            ServerStep::Refused(why) => {
-                log_refused(conn, why);
-                SaslAnswer::Refused
+        match (login, &self.mechanism) {
+            (ClientLogin::Digest(login), ClientMechanism::Digest(users)) => {
+                Ok(digest_answer(conn, login.step(&token, &users.current())))
+            }
+            (ClientLogin::Kerberos(login), ClientMechanism::Kerberos(service)) => {
+                Ok(kerberos_answer(conn, login, service, token).await)
+            }
+            // The mechanism has not changed since the login began.
+            _ => Ok(SaslAnswer::Refused),
+        }
+    }
+}
+
+impl ClientMechanism {
+    fn begin(&self) -> io::Result<ClientLogin> {
+        Ok(match self {
+            ClientMechanism::Digest(_) => {
+                ClientLogin::Digest(ServerExchange::new(Profile::Clients, nonce()?))
+            }
+            ClientMechanism::Kerberos(service) => {
+                ClientLogin::Kerberos(Some(Box::new(GssapiServer::new(service.acceptor.context()))))
             }
         })
     }
 }
 
-fn log_refused(conn: ConnId, why: RefusedLogin) {
+fn digest_answer(conn: ConnId, step: ServerStep) -> SaslAnswer {
+    match step {
+        ServerStep::Challenge(challenge) => SaslAnswer::Challenge(challenge),
+        ServerStep::Complete { token, user } => SaslAnswer::Complete { token: Some(token), user },
+        ServerStep::Refused(why) => refused(conn, &why),
+    }
+}
+
+/// The library reads and writes files, so it works on a thread of its own.
+async fn kerberos_answer(
+    conn: ConnId,
+    login: &mut Option<Box<GssapiServer<AcceptorContext>>>,
+    service: &KerberosService,
+    token: Vec<u8>,
+) -> SaslAnswer {
+    let Some(mut taken) = login.take() else { return SaslAnswer::Refused };
+    let worked = spawn_blocking(move || {
+        let answer = taken.step(&token);
+        (taken, answer)
+    });
+    let Ok((taken, answer)) = worked.await else { return SaslAnswer::Refused };
+    *login = Some(taken);
+    match answer {
+        Ok(GssapiAnswer::Challenge(challenge)) => SaslAnswer::Challenge(challenge),
+        // Upstream, too, takes the principal that is proven, whatever identity the client asks for.
+        Ok(GssapiAnswer::Complete { principal, .. }) => {
+            SaslAnswer::Complete { token: None, user: service.names.id(&principal) }
+        }
+        Err(why) => refused(conn, &why),
+    }
+}
+
+fn refused(conn: ConnId, why: &dyn std::fmt::Display) -> SaslAnswer {
     tracing::warn!(?conn, %why, "a SASL login is refused");
+    SaslAnswer::Refused
 }
 
 /// 40 letters and digits that nobody can predict, as many as Java's server sends.

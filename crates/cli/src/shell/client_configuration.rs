@@ -1,6 +1,7 @@
 //! The configuration file of a Java client, as zkCli.sh takes it by `-client-configuration`.
 
-use super::error::ShellError;
+use super::{connection::SaslUser, error::ShellError};
+use ostler_client::KerberosLogin;
 use ostler_sasl::jaas::{JaasFile, Login};
 use ostler_tls::settings::{Protocol, StoreFile, TlsSettings};
 use std::{collections::HashMap, fs, path::Path};
@@ -71,8 +72,8 @@ impl ClientConfiguration {
         Ok(Some(settings))
     }
 
-    /// User and password of the JAAS file, if one is named.
-    pub(super) fn sasl(&self) -> Result<Option<(String, String)>, ShellError> {
+    /// The login of the JAAS file, if one is named.
+    pub(super) fn sasl(&self) -> Result<Option<SaslUser>, ShellError> {
         let Some(file) = self.text(JAAS_FILE).filter(|_| self.is("sasl.client", true)) else {
             return Ok(None);
         };
@@ -85,13 +86,28 @@ impl ClientConfiguration {
         let name = self.text("sasl.clientconfig").unwrap_or("Client");
         let Some(section) = read.section(name) else { return Ok(None) };
         match Login::of(section).map_err(|error| refused(error.to_string()))? {
-            Login::Digest { own: Some(own), .. } => Ok(Some((own.user, own.password))),
+            Login::Digest { own: Some(own), .. } => {
+                Ok(Some(SaslUser::Digest { user: own.user, password: own.password }))
+            }
             Login::Digest { own: None, .. } => {
                 Err(refused(format!("the section {name} needs username and password")))
             }
-            Login::Kerberos(_) => {
-                Err(refused(format!("the section {name} asks for Kerberos, which is not part of this build")))
+            Login::Kerberos(login) => Ok(Some(SaslUser::Kerberos(self.kerberos(&login)))),
+        }
+    }
+
+    fn kerberos(&self, login: &ostler_sasl::jaas::KerberosLogin) -> KerberosLogin {
+        let own = match (&login.keytab, &login.principal) {
+            (Some(keytab), Some(principal)) if !login.use_ticket_cache => {
+                let keytab = keytab.strip_prefix("FILE:").unwrap_or(keytab);
+                KerberosLogin::from_keytab(keytab, principal)
             }
+            _ => KerberosLogin::from_ticket_cache(),
+        };
+        let own = own.service(self.text("sasl.client.username").unwrap_or("zookeeper"));
+        match self.text("server.principal") {
+            Some(server) => own.server_principal(server),
+            None => own,
         }
     }
 }
@@ -131,8 +147,13 @@ mod tests {
         let module = "org.apache.zookeeper.server.auth.DigestLoginModule required";
         fs::write(&jaas, format!("Client {{ {module} username=\"bob\" password=\"pw\"; }};")).unwrap();
         let named = read(&format!("{JAAS_FILE}={}", jaas.display()));
-        assert_eq!(named.sasl().unwrap(), Some(("bob".into(), "pw".into())));
+        let Some(SaslUser::Digest { user, password }) = named.sasl().unwrap() else { panic!("no user") };
+        assert_eq!((&*user, &*password), ("bob", "pw"));
         let other = read(&format!("{JAAS_FILE}={}\nzookeeper.sasl.clientconfig=Other", jaas.display()));
-        assert_eq!(other.sasl().unwrap(), None);
+        assert!(other.sasl().unwrap().is_none());
+        let module = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab=\"/k\"";
+        fs::write(&jaas, format!("Client {{ {module} principal=\"c@R\"; }};")).unwrap();
+        let login = format!("{:?}", named.sasl().unwrap());
+        assert!(login.contains("/k") && login.contains("c@R") && login.contains("zookeeper"), "{login}");
     }
 }

@@ -1,7 +1,7 @@
 //! A connection with its session, and the options to open one.
 
 use super::{error::ShellError, output::Teller, watches::Watches};
-use ostler_client::{Client, ClientBuilder};
+use ostler_client::{Client, ClientBuilder, KerberosLogin};
 use ostler_tls::settings::TlsSettings;
 use std::time::Duration;
 
@@ -13,9 +13,25 @@ pub(crate) struct ConnectOptions {
     pub(crate) read_only: bool,
     /// Scheme and secret.
     pub(crate) identities: Vec<(String, Vec<u8>)>,
-    /// User and password of SASL DIGEST-MD5.
-    pub(crate) sasl: Option<(String, String)>,
+    pub(crate) sasl: Option<SaslUser>,
     pub(crate) tls: Option<Tls>,
+}
+
+/// As whom the shell logs in by SASL.
+#[derive(Clone)]
+pub(crate) enum SaslUser {
+    Digest { user: String, password: String },
+    Kerberos(KerberosLogin),
+}
+
+/// Without the password.
+impl std::fmt::Debug for SaslUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SaslUser::Digest { user, .. } => write!(f, "Digest({user:?}, ..)"),
+            SaslUser::Kerberos(login) => f.debug_tuple("Kerberos").field(login).finish(),
+        }
+    }
 }
 
 /// The certificates of TLS.
@@ -52,7 +68,8 @@ impl ConnectOptions {
             .iter()
             .fold(builder, |builder, (scheme, secret)| builder.auth(scheme, secret.clone()));
         let builder = match &self.sasl {
-            Some((user, password)) => builder.sasl_digest_md5(user, password),
+            Some(SaslUser::Digest { user, password }) => builder.sasl_digest_md5(user, password),
+            Some(SaslUser::Kerberos(login)) => builder.sasl_gssapi(login.clone()),
             None => builder,
         };
         match &self.tls {

@@ -68,7 +68,7 @@ impl Session {
             timeout,
             read_write_seen: known.is_some() || !read_only,
         });
-        match self.config.sasl {
+        match &self.config.sasl {
             Some(_) => self.begin_sasl(attempt, deadline, read_only, effects),
             None => self.online(now, attempt, read_only, effects),
         }

@@ -2,8 +2,9 @@
 
 use super::{Link, Session};
 use crate::{
-    effect::{Effects, Failure},
-    input::AttemptId,
+    config::SaslLogin,
+    effect::{Effect, Effects, Failure},
+    input::{AttemptId, SaslStep},
     time::Mono,
 };
 use alloc::{format, string::String};
@@ -13,10 +14,14 @@ use ostler_sasl::digest_md5::{self, Profile};
 /// The progress of the exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
-    /// The empty first token is sent.
-    Begun,
+    /// The empty first token of DIGEST-MD5 is sent.
+    Begun(Xid),
     /// The response is sent. The server must answer with this proof.
-    Answered { proof: String },
+    Answered { xid: Xid, proof: String },
+    /// The caller is asked for a token.
+    Asked,
+    /// The caller's token is sent.
+    Said(Xid),
 }
 
 impl Session {
@@ -27,8 +32,14 @@ impl Session {
         read_only: bool,
         effects: &mut Effects,
     ) {
-        let xid = self.send_token(&[], effects);
-        self.link = Link::Sasl { attempt, deadline, read_only, xid, exchange: Exchange::Begun };
+        let exchange = match self.config.sasl {
+            Some(SaslLogin::OfCaller) => {
+                effects.push(Effect::SaslToken { attempt, token: None });
+                Exchange::Asked
+            }
+            _ => Exchange::Begun(self.send_token(&[], effects)),
+        };
+        self.link = Link::Sasl { attempt, deadline, read_only, exchange };
     }
 
     fn send_token(&mut self, token: &[u8], effects: &mut Effects) -> Xid {
@@ -37,35 +48,72 @@ impl Session {
         xid
     }
 
+    /// The caller's mechanism has answered.
+    pub(super) fn sasl_step(
+        &mut self,
+        now: Mono,
+        of: AttemptId,
+        step: SaslStep,
+        effects: &mut Effects,
+    ) {
+        let Link::Sasl { attempt, read_only, exchange: Exchange::Asked, .. } = self.link else { return };
+        if attempt != of {
+            return;
+        }
+        match step {
+            SaslStep::Send(token) => {
+                let xid = self.send_token(&token, effects);
+                self.set_exchange(Exchange::Said(xid));
+            }
+            SaslStep::Complete => self.online(now, attempt, read_only, effects),
+            SaslStep::Refused => self.end(Failure::AuthFailed, effects),
+            SaslStep::Unavailable => self.drop_link(now, effects),
+        }
+    }
+
+    fn set_exchange(&mut self, next: Exchange) {
+        if let Link::Sasl { exchange, .. } = &mut self.link {
+            *exchange = next;
+        }
+    }
+
     /// A frame during the exchange.
     pub(super) fn sasl_reply(&mut self, now: Mono, payload: &[u8], effects: &mut Effects) {
         let mut r = Reader::new(payload);
         let Ok(header) = ReplyHeader::read(&mut r) else { return self.drop_link(now, effects) };
-        let cnonce = format!("{:016x}{:016x}", self.hosts.nonce(), self.hosts.nonce());
-        let Link::Sasl { attempt, read_only, xid, exchange, .. } = &mut self.link else { return };
-        if header.xid != *xid {
+        let Link::Sasl { attempt, read_only, exchange, .. } = &self.link else { return };
+        let (attempt, read_only) = (*attempt, *read_only);
+        let is_expected = match exchange {
+            Exchange::Begun(xid) | Exchange::Answered { xid, .. } | Exchange::Said(xid) => header.xid == *xid,
+            Exchange::Asked => false,
+        };
+        if !is_expected {
             return self.drop_link(now, effects);
         }
-        let (attempt, read_only) = (*attempt, *read_only);
+        if header.error != 0 {
+            return self.end(Failure::AuthFailed, effects);
+        }
         // A server without SASL, or one that tolerates a failure, answers without a token.
-        let token = r.buffer().ok().flatten().filter(|_| header.error == 0);
-        let next = match (&*exchange, token, &self.config.sasl) {
-            (Exchange::Begun, Some(challenge), Some(credentials)) => {
-                digest_md5::respond(Profile::Clients, credentials, challenge, &cnonce)
+        let token = r.buffer().ok().flatten();
+        match (exchange, token, &self.config.sasl) {
+            (Exchange::Said(_), token, _) => {
+                effects.push(Effect::SaslToken { attempt, token: token.map(Into::into) });
+                self.set_exchange(Exchange::Asked);
             }
-            (Exchange::Answered { proof }, Some(token), _) if digest_md5::is_proof(token, proof) => {
-                return self.online(now, attempt, read_only, effects);
+            (Exchange::Answered { proof, .. }, Some(token), _) if digest_md5::is_proof(token, proof) => {
+                self.online(now, attempt, read_only, effects);
             }
-            _ => None,
-        };
-        match next {
-            Some(answer) => {
-                let xid = self.send_token(&answer.token, effects);
-                if let Link::Sasl { xid: last, exchange, .. } = &mut self.link {
-                    (*last, *exchange) = (xid, Exchange::Answered { proof: answer.proof });
+            (Exchange::Begun(_), Some(challenge), Some(SaslLogin::DigestMd5(credentials))) => {
+                let cnonce = format!("{:016x}{:016x}", self.hosts.nonce(), self.hosts.nonce());
+                match digest_md5::respond(Profile::Clients, credentials, challenge, &cnonce) {
+                    Some(answer) => {
+                        let xid = self.send_token(&answer.token, effects);
+                        self.set_exchange(Exchange::Answered { xid, proof: answer.proof });
+                    }
+                    None => self.end(Failure::AuthFailed, effects),
                 }
             }
-            None => self.end(Failure::AuthFailed, effects),
+            _ => self.end(Failure::AuthFailed, effects),
         }
     }
 }

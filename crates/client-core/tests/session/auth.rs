@@ -1,7 +1,10 @@
 //! Identities and SASL.
 
 use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, config, get};
-use ostler_client_core::{AuthInfo, Config, ConnectionState, Failure, Input, RequestId, SaslCredentials};
+use ostler_client_core::{
+    AttemptId, AuthInfo, Config, ConnectionState, Failure, Input, RequestId, SaslCredentials, SaslLogin,
+    SaslStep,
+};
 use ostler_proto::{id::Xid, jute::Writer, request::Request};
 
 const AUTH: i32 = Xid::AUTH.0;
@@ -137,7 +140,7 @@ fn a_refused_first_identity_ends_the_client() {
 
 fn sasl() -> Config {
     let sasl = SaslCredentials { user: "bob".into(), password: "pw".into() };
-    Config { sasl: Some(sasl), ..config() }
+    Config { sasl: Some(SaslLogin::DigestMd5(sasl)), ..config() }
 }
 
 fn token(rig: &mut Rig, xid: i32, error: i32, token: Option<&[u8]>) {
@@ -198,6 +201,76 @@ fn a_server_with_a_wrong_proof_or_a_refusal_ends_the_client() {
     token(&mut rig, 1, 0, Some(CHALLENGE));
     token(&mut rig, 2, 0, Some(b"rspauth=00000000000000000000000000000000"));
     assert!(rig.take_events().contains(&RigEvent::Ended));
+}
+
+/// A rig whose caller speaks the mechanism, at the first token.
+fn of_caller() -> Rig {
+    let mut rig = Rig::new(Config { sasl: Some(SaslLogin::OfCaller), ..config() });
+    rig.get("/x");
+    rig.deadline();
+    rig.attach();
+    assert_eq!(rig.take_events(), [RigEvent::SaslToken(None)]);
+    assert_eq!(rig.sent(), []);
+    rig
+}
+
+fn say(rig: &mut Rig, step: SaslStep) {
+    let attempt = rig.attempt();
+    rig.step(Input::SaslStep { attempt, step });
+}
+
+#[test]
+fn a_mechanism_of_the_caller_is_asked_for_each_token() {
+    let mut rig = of_caller();
+    say(&mut rig, SaslStep::Send(b"first".to_vec()));
+    assert_eq!(rig.sent(), [(1, Request::Sasl(b"first"))]);
+    token(&mut rig, 1, 0, Some(b"answer"));
+    assert_eq!(rig.take_events(), [RigEvent::SaslToken(Some(b"answer".to_vec()))]);
+    say(&mut rig, SaslStep::Send(vec![]));
+    assert_eq!(rig.sent(), [(2, Request::Sasl(b""))]);
+    token(&mut rig, 2, 0, None);
+    assert_eq!(rig.take_events(), [RigEvent::SaslToken(None)]);
+    say(&mut rig, SaslStep::Complete);
+    assert_eq!(rig.sent(), [(3, get("/x", false))]);
+    assert_eq!(rig.take_events(), [RigEvent::State(ConnectionState::Connected, Some(SESSION))]);
+}
+
+#[test]
+fn a_step_of_an_earlier_connection_is_ignored() {
+    let mut rig = of_caller();
+    let earlier = rig.attempt();
+    rig.lose();
+    rig.deadline();
+    rig.attach();
+    rig.take_events();
+    assert_ne!(earlier, AttemptId(rig.attempt().0));
+    rig.step(Input::SaslStep { attempt: earlier, step: SaslStep::Complete });
+    assert_eq!((rig.sent(), rig.take_events()), (vec![], vec![]));
+}
+
+#[test]
+fn a_refused_login_ends_the_client_and_a_missing_ticket_does_not() {
+    let mut refused = of_caller();
+    say(&mut refused, SaslStep::Refused);
+    assert_eq!(refused.session.failure(), Some(Failure::AuthFailed));
+    let mut by_server = of_caller();
+    say(&mut by_server, SaslStep::Send(b"first".to_vec()));
+    token(&mut by_server, 1, REFUSED, None);
+    assert_eq!(by_server.session.failure(), Some(Failure::AuthFailed));
+    let mut unavailable = of_caller();
+    say(&mut unavailable, SaslStep::Unavailable);
+    assert_eq!(unavailable.session.failure(), None);
+    unavailable.deadline();
+    unavailable.attach();
+    assert_eq!(unavailable.take_events(), [RigEvent::SaslToken(None)]);
+}
+
+#[test]
+fn a_server_that_speaks_out_of_turn_loses_its_connection() {
+    let mut rig = of_caller();
+    token(&mut rig, 1, 0, None);
+    assert_eq!(rig.wanted, None);
+    assert_eq!(rig.session.failure(), None);
 }
 
 #[test]

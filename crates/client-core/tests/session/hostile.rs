@@ -1,7 +1,7 @@
 //! Random inputs and frames in any order cause no panic. Each request has one outcome, and nothing follows the end.
 
 use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, add_watch, children, config, exists, get};
-use ostler_client_core::{AuthInfo, Config, Input, RequestId, SaslCredentials, WatchId};
+use ostler_client_core::{AuthInfo, Config, Input, RequestId, SaslCredentials, SaslLogin, WatchId};
 use ostler_proto::{event::EventType, id::SessionId};
 use proptest::prelude::*;
 use std::{collections::BTreeMap, time::Duration};
@@ -114,7 +114,7 @@ proptest! {
         let mut rig = Rig::new(Config {
             read_only,
             new_session_after_loss: again,
-            sasl: sasl.then_some(credentials),
+            sasl: sasl.then_some(SaslLogin::DigestMd5(credentials)),
             connection_timeout: TIMEOUT / 2,
             ..config()
         });

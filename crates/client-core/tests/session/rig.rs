@@ -28,6 +28,7 @@ pub(crate) enum RigEvent {
     WatchesRemoved(Vec<u64>),
     State(ConnectionState, Option<SessionId>),
     Probe(usize),
+    SaslToken(Option<Vec<u8>>),
     Ended,
 }
 
@@ -101,6 +102,7 @@ impl Rig {
                 }
                 Effect::State(next) => RigEvent::State(next.state, next.session),
                 Effect::ProbeReadWrite { host } => RigEvent::Probe(host),
+                Effect::SaslToken { token, .. } => RigEvent::SaslToken(token),
                 Effect::Ended { .. } => RigEvent::Ended,
             };
             self.heard.push(heard);

@@ -33,7 +33,7 @@ pub use groups::{
     SessionSettings, SnapshotCompression, SnapshotSettings, TreeSettings, TxnLogSettings,
 };
 pub use jvm_flags::JVM_FLAG_VARIABLES;
-pub use sasl::{JaasSection, QuorumSasl, SaslSettings};
+pub use sasl::{JaasSection, PrincipalSettings, QuorumSasl, SaslSettings};
 pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};
 pub use session_passwords::SessionPasswords;
 pub use values::Kind;

@@ -2,6 +2,7 @@
 
 use super::error::ConfigError;
 use super::settings::Settings;
+use crate::principal_names::{PrincipalNames, RuleError};
 use std::path::{Path, PathBuf};
 
 const PROVIDER: &str = ".SASLAuthenticationProvider";
@@ -26,10 +27,49 @@ pub enum SaslSettings {
         section: JaasSection,
         /// `SASLAuthenticationProvider.superPassword`: the password of the user named `super`.
         super_password: Option<String>,
+        /// How principals of Kerberos become ids.
+        names: PrincipalSettings,
         /// Whether the server does not start without the section. A file that only the JVM's property names may be
         /// for others: a Java server starts without SASL then.
         is_needed: bool,
     },
+}
+
+/// How principals of Kerberos become ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PrincipalSettings {
+    /// `security.auth_to_local`: the rules; `DEFAULT` by default.
+    pub rules: String,
+    /// `kerberos.removeHostFromPrincipal`; false by default.
+    pub removes_host: bool,
+    /// `kerberos.removeRealmFromPrincipal`; false by default.
+    pub removes_realm: bool,
+}
+
+impl PrincipalSettings {
+    fn read(settings: &Settings) -> PrincipalSettings {
+        PrincipalSettings {
+            rules: settings.text("security.auth_to_local").unwrap_or_default(),
+            removes_host: settings.bool("kerberos.removeHostFromPrincipal"),
+            removes_realm: settings.bool("kerberos.removeRealmFromPrincipal"),
+        }
+    }
+
+    /// The names by these settings. `default_realm` is that of krb5.conf.
+    pub(crate) fn names(&self, default_realm: Option<String>) -> Result<PrincipalNames, RuleError> {
+        PrincipalNames::new(&self.rules, default_realm, (self.removes_host, self.removes_realm))
+    }
+}
+
+/// Refuses rules that cannot be read.
+pub(super) fn check_rules(settings: &Settings) -> Result<(), ConfigError> {
+    match settings.entry("security.auth_to_local") {
+        None => Ok(()),
+        Some(entry) => PrincipalSettings::read(settings)
+            .names(None)
+            .map(drop)
+            .map_err(|error| entry.refused(error.to_string())),
+    }
 }
 
 /// Without the password.
@@ -64,7 +104,8 @@ impl SaslSettings {
         let is_in_file =
             |name: &str| settings.entry(name).is_some_and(|entry| entry.location.line().is_some());
         let is_needed = is_in_file("sasl.jaasFile") || is_in_file("sasl.serverconfig");
-        (!is_for_servers).then_some(SaslSettings::Jaas { section, super_password, is_needed })
+        let names = PrincipalSettings::read(settings);
+        (!is_for_servers).then_some(SaslSettings::Jaas { section, super_password, names, is_needed })
     }
 }
 
@@ -83,6 +124,8 @@ pub struct QuorumSasl {
     pub server_requires: bool,
     /// Whether this server logs in.
     pub learner_requires: bool,
+    /// `quorum.auth.kerberos.servicePrincipal`: the principal of a server that this one calls. `_HOST` stands for its host.
+    pub service: String,
 }
 
 impl QuorumSasl {
@@ -116,6 +159,7 @@ impl QuorumSasl {
             learner: section("quorum.auth.learner.saslLoginContext")?,
             server_requires: is_set("quorum.auth.serverRequireSasl"),
             learner_requires: is_set("quorum.auth.learnerRequireSasl"),
+            service: settings.text("quorum.auth.kerberos.servicePrincipal").unwrap_or_default(),
         }))
     }
 }

@@ -272,7 +272,7 @@ impl ElectionDoor {
         let mut stream = self.security.connect(stream, server, self.connect_within()).await?;
         stream.write_all(&self.greeting()).await?;
         stream.flush().await?;
-        self.security.log_in(&mut stream, self.connect_within()).await?;
+        self.security.log_in(&mut stream, server.1, self.connect_within()).await?;
         Ok((stream, origin))
     }
 
@@ -366,7 +366,7 @@ impl ElectionDoor {
         };
         tokio::select! {
             biased;
-            login = self.security.expect_login(&mut stream, GREETING_WITHIN) => login?,
+            login = self.security.expect_login(&mut stream, &self.book, GREETING_WITHIN) => login?,
             () = unidentified.gives_way() => return Ok(()),
         }
         let me = self.settings.me;

@@ -1,16 +1,27 @@
 //! SASL between servers: the tokens on a connection. The server that has connected logs in at the other.
 
 use super::{
+    address_book::AddressBook,
     peer_security::{Logins, PeerSecurity, SecurityError},
     peer_stream::PeerStream,
 };
-use crate::sasl_logins::nonce;
-use ostler_sasl::quorum::{
-    Accepted, Acceptor, HEADER, Learner, MAGIC, QuorumLoginError, Status, read_header,
+use crate::{
+    sasl_files::{OwnPeerLogin, PeerLogins},
+    sasl_logins::nonce,
+};
+use ostler_kerberos::{AcceptorContext, InitiatorContext};
+use ostler_proto::membership::Member;
+use ostler_sasl::{
+    gssapi::{GssapiClient, GssapiServer},
+    quorum::{
+        Accepted, Acceptor, ExpectedLogin, HEADER, Learner, MAGIC, OwnLogin, QuorumLoginError, Status,
+        read_header,
+    },
 };
 use std::{io, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    task::spawn_blocking,
     time::timeout,
 };
 
@@ -19,12 +30,13 @@ impl PeerSecurity {
     pub(super) async fn log_in(
         &self,
         stream: &mut PeerStream,
+        server: &Member,
         within: Duration,
     ) -> Result<(), SecurityError> {
         match self.logins.as_ref().filter(|logins| logins.settings.learner_requires) {
             None => Ok(()),
             Some(logins) => {
-                timeout(within, log_in(logins, stream)).await.map_err(|_| SecurityError::Late(within))?
+                timeout(within, log_in(logins, stream, server)).await.map_err(|_| SecurityError::Late(within))?
             }
         }
     }
@@ -33,6 +45,7 @@ impl PeerSecurity {
     pub(super) async fn expect_login(
         &self,
         stream: &mut PeerStream,
+        book: &AddressBook,
         within: Duration,
     ) -> Result<(), SecurityError> {
         let Some(logins) = &self.logins else { return Ok(()) };
@@ -41,7 +54,7 @@ impl PeerSecurity {
         match timeout(within, stream.read(&mut first)).await {
             Ok(read) => {
                 let begun = &first[..read?];
-                let expected = expect_login(logins, stream, begun);
+                let expected = expect_login(logins, stream, book, begun);
                 timeout(within, expected).await.map_err(|_| SecurityError::Late(within))?
             }
             Err(_) if logins.settings.server_requires => Err(SecurityError::Late(within)),
@@ -73,20 +86,90 @@ async fn read_packet(stream: &mut PeerStream) -> Result<(Status, Vec<u8>), Secur
     read_token(stream, &header).await
 }
 
-async fn log_in(logins: &Logins, stream: &mut PeerStream) -> Result<(), SecurityError> {
-    let mut learner = Learner::new(&logins.known.own, nonce()?);
-    send(stream, &learner.begin()).await?;
+async fn log_in(
+    logins: &Logins,
+    stream: &mut PeerStream,
+    server: &Member,
+) -> Result<(), SecurityError> {
+    let host = server.addresses.first().map_or("", |address| &*address.host);
+    let (mut learner, first) = logins.begin(host).await?;
+    send(stream, &first).await?;
     loop {
         let (status, token) = read_packet(stream).await?;
-        match learner.heard(status, &token)? {
+        let step = move |learner: &mut Learner<_>| learner.heard(status, &token);
+        let next;
+        (learner, next) = worked_at(learner, logins.own_blocks(), step).await?;
+        match next? {
             Some(next) => send(stream, &next).await?,
             None => return Ok(()),
         }
     }
 }
 
+/// Does a step of a login: on a thread of its own if the library reads files or asks the KDC.
+async fn worked_at<L: Send + 'static, A: Send + 'static>(
+    mut login: L,
+    blocks: bool,
+    step: impl FnOnce(&mut L) -> A + Send + 'static,
+) -> io::Result<(L, A)> {
+    let work = move || {
+        let answer = step(&mut login);
+        (login, answer)
+    };
+    match blocks {
+        true => spawn_blocking(work).await.map_err(io::Error::other),
+        false => Ok(work()),
+    }
+}
+
+impl Logins {
+    fn own_blocks(&self) -> bool {
+        matches!(self.known.own, OwnPeerLogin::Kerberos { .. })
+    }
+
+    /// The login at the server of this host, and its first packet.
+    async fn begin(&self, host: &str) -> Result<(Learner<InitiatorContext>, Vec<u8>), SecurityError> {
+        let login = match &self.known.own {
+            OwnPeerLogin::Digest(credentials) => {
+                OwnLogin::Digest { credentials: credentials.clone(), cnonce: nonce()? }
+            }
+            OwnPeerLogin::Kerberos { initiator, realm } => {
+                let (initiator, service) = (initiator.clone(), self.service(host, realm.as_deref()));
+                let context = spawn_blocking(move || initiator.context(&service)).await;
+                OwnLogin::Gssapi(GssapiClient::new(context.map_err(io::Error::other)??))
+            }
+        };
+        let (learner, first) = worked_at(Learner::new(login), self.own_blocks(), Learner::begin).await?;
+        Ok((learner, first?))
+    }
+
+    /// The principal of the server of this host.
+    fn service(&self, host: &str, realm: Option<&str>) -> String {
+        let service = self.settings.service.replace("_HOST", host.trim_matches(['[', ']']));
+        match realm.filter(|_| !service.contains('@')) {
+            Some(realm) => format!("{service}@{realm}"),
+            None => service,
+        }
+    }
+
+    /// The login of a server that has connected.
+    fn expected(&self, book: &AddressBook) -> io::Result<Acceptor<AcceptorContext>> {
+        Ok(Acceptor::new(match &self.known.expected {
+            PeerLogins::Digest(users) => ExpectedLogin::Digest { users: users.clone(), nonce: nonce()? },
+            PeerLogins::Kerberos(acceptor) => {
+                ExpectedLogin::Gssapi { login: GssapiServer::new(acceptor.context()), hosts: book.all_hosts() }
+            }
+        }))
+    }
+}
+
 /// `begun` is the first byte that has come, or nothing at the end of the connection.
-async fn expect_login(logins: &Logins, stream: &mut PeerStream, begun: &[u8]) -> Result<(), SecurityError> {
+async fn expect_login(
+    logins: &Logins,
+    stream: &mut PeerStream,
+    book: &AddressBook,
+    begun: &[u8],
+) -> Result<(), SecurityError> {
     let mut header = [0; HEADER];
     let mut read = begun.len();
     header[..read].copy_from_slice(begun);
@@ -105,9 +188,13 @@ async fn expect_login(logins: &Logins, stream: &mut PeerStream, begun: &[u8]) ->
     }
     stream.read_exact(&mut header[MAGIC.len()..]).await?;
     let (mut status, mut token) = read_token(stream, &header).await?;
-    let mut acceptor = Acceptor::new(&logins.known.users, nonce()?);
+    let mut acceptor = logins.expected(book)?;
+    let blocks = matches!(logins.known.expected, PeerLogins::Kerberos(_));
     loop {
-        match acceptor.heard(status, &token) {
+        let step = move |acceptor: &mut Acceptor<_>| acceptor.heard(status, &token);
+        let answer;
+        (acceptor, answer) = worked_at(acceptor, blocks, step).await?;
+        match answer {
             Accepted::More(packet) => send(stream, &packet).await?,
             Accepted::Done(packet) => return Ok(send(stream, &packet).await?),
             Accepted::Refused(packet, why) => {

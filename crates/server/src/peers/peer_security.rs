@@ -15,6 +15,7 @@ use crate::{
     tls_files::TlsFiles,
     tls_handshake::{HandshakeError, first_bytes, refusal},
 };
+use ostler_kerberos::KerberosError;
 use ostler_proto::{id::ServerId, membership::Member};
 use ostler_sasl::quorum::QuorumLoginError;
 use ostler_tls::{
@@ -55,6 +56,8 @@ pub(super) enum SecurityError {
     OtherServer { subject: String, names: String, id: ServerId, hosts: String },
     #[error("SASL between the servers: {0}")]
     Login(#[from] QuorumLoginError),
+    #[error("SASL between the servers: {0}")]
+    Kerberos(#[from] KerberosError),
     #[error(transparent)]
     Io(#[from] io::Error),
 }

@@ -147,7 +147,7 @@ impl QuorumDoor {
 
     async fn accept_securely(&self, stream: TcpStream) -> Result<PeerStream, SecurityError> {
         let mut stream = self.security.accept(stream, &self.book).await?;
-        self.security.expect_login(&mut stream, LOGIN_WITHIN).await?;
+        self.security.expect_login(&mut stream, &self.book, LOGIN_WITHIN).await?;
         Ok(stream)
     }
 
@@ -274,7 +274,7 @@ impl QuorumDoor {
                     // Until the leader's history comes, which may take long, nothing is sent here that would show the loss.
                     addresses::notice_silence(&stream, self.silent_for)?;
                     let mut stream = self.security.connect(stream, (id, &server), within).await?;
-                    self.security.log_in(&mut stream, within).await?;
+                    self.security.log_in(&mut stream, &server, within).await?;
                     return Ok(stream);
                 }
                 Err(refused) => return Err(refused),

@@ -1,11 +1,7 @@
 use super::super::values::ANY_INT;
 use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text, YesNo};
-use super::Fate::{Absent, Obeyed, Refused, Replaced};
+use super::Fate::{Absent, Obeyed, Replaced};
 use super::{Key, Section, file, property};
-
-const NO_QUORUM_KERBEROS: &str =
-    "Kerberos is not part of this build; let the servers log in by DIGEST-MD5, or use sslQuorum";
-const NO_KERBEROS: &str = "Kerberos is not part of this build";
 
 pub(super) const SECTION: Section = Section { title: "Access", keys: KEYS };
 
@@ -150,15 +146,48 @@ const KEYS: &[Key] = &[
         "false",
         Replaced("Counts for HTTP requests only; the scheme ip uses the address of the connection"),
     ),
-    property("kerberos.canonicalizeHostNames", LooseBoolean, "false", Absent(NO_KERBEROS)),
-    property("kerberos.removeHostFromPrincipal", LooseBoolean, "false", Absent(NO_KERBEROS)),
-    property("kerberos.removeRealmFromPrincipal", LooseBoolean, "false", Absent(NO_KERBEROS)),
-    property("kerberos.minReLoginTimeMs", ANY_INT, "60000", Absent(NO_KERBEROS)),
-    property("kinit", Text, "", Absent(NO_KERBEROS)),
-    property("requireKerberosConfig", LooseBoolean, "false", Absent(NO_KERBEROS)),
-    property("security.auth_to_local", Text, "", Absent(NO_KERBEROS)),
-    property("server.principal", Text, "", Absent(NO_KERBEROS)),
-    property("server.realm", Text, "", Absent(NO_KERBEROS)),
+    property(
+        "kerberos.canonicalizeHostNames",
+        LooseBoolean,
+        "false",
+        Replaced("Servers and clients ask for the service of the host that is configured; krb5.conf decides on other names"),
+    ),
+    property(
+        "kerberos.removeHostFromPrincipal",
+        LooseBoolean,
+        "false",
+        Obeyed("The id of a user of Kerberos has no host"),
+    ),
+    property(
+        "kerberos.removeRealmFromPrincipal",
+        LooseBoolean,
+        "false",
+        Obeyed("The id of a user of Kerberos has no realm"),
+    ),
+    property(
+        "kerberos.minReLoginTimeMs",
+        ANY_INT,
+        "60000",
+        Replaced("MIT's library gets new tickets when half of their time is over"),
+    ),
+    property("kinit", Text, "", Replaced("Tickets come from the keytab; a ticket cache is renewed by its owner")),
+    property(
+        "requireKerberosConfig",
+        LooseBoolean,
+        "false",
+        Replaced("A section with Kerberos always needs the default realm of krb5.conf"),
+    ),
+    property(
+        "security.auth_to_local",
+        Text,
+        "DEFAULT",
+        Obeyed(
+            "Rules that make the id of a user of Kerberos from its principal: DEFAULT takes the first part of principals of \
+             the default realm, RULE:[n:format](expression)s/from/to/g others",
+        ),
+    ),
+    property("server.principal", Text, "", Replaced("Of clients only")),
+    property("server.realm", Text, "", Replaced("Of clients only")),
     file(
         "quorum.auth.enableSasl",
         Boolean,
@@ -189,5 +218,13 @@ const KEYS: &[Key] = &[
         "QuorumServer",
         Obeyed("The section of the JAAS file with the users of the other servers"),
     ),
-    file("quorum.auth.kerberos.servicePrincipal", Text, "zkquorum/localhost", Refused(NO_QUORUM_KERBEROS)),
+    file(
+        "quorum.auth.kerberos.servicePrincipal",
+        Text,
+        "zkquorum/localhost",
+        Obeyed(
+            "With Kerberos, the principal of the servers that this one calls, such as zkquorum/_HOST: _HOST stands for the host \
+             of the server.N line",
+        ),
+    ),
 ];
