@@ -25,6 +25,7 @@ RAW_PROPERTIES = (
     "jute.maxbuffer",
     "readonlymode.enabled",
     "java.security.auth.login.config",
+    "java.security.krb5.conf",
 )
 
 

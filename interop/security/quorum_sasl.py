@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lets the servers of an ensemble log in at each other by SASL, step by step while clients write. Servers of Ostler and
-Java are mixed.
+"""Lets the servers of an ensemble log in at each other by SASL, by DIGEST-MD5 or by Kerberos (--kerberos), step by step
+while clients write. Servers of Ostler and Java are mixed.
 
 First each server can do it (quorum.auth.enableSasl), then each one does it (learnerRequireSasl), then each one demands
 it (serverRequireSasl). No acknowledged write may be lost, and no session may end whose client comes back."""
@@ -14,32 +14,80 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from ensemble.cluster import Cluster
 from ensemble.load import SETTINGS, Load
+from harness.kdc import Kdc
 from harness.outcome import Mismatch, conclude, expect, expect_equal
 from harness.server import NotServing, arguments, command, work_folder
+from security.kerberos import section
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
+SERVICE, OTHER_SERVICE = "zkquorum/localhost", "zkquorum/elsewhere"
 JAAS = "java.security.auth.login.config"
 KEYS = ("quorum.auth.enableSasl", "quorum.auth.learnerRequireSasl", "quorum.auth.serverRequireSasl")
 
 
-def jaas_file(folder, name, password):
-    path = os.path.join(folder, name)
-    with open(path, "w") as f:
-        f.write('QuorumServer { %s user_zk="secret"; };\n' % MODULE)
-        f.write('QuorumLearner { %s username="zk" password="%s"; };\n' % (MODULE, password))
-    return path
+class Digest:
+    """Logins with a password that all servers know."""
+
+    # A Java server of 3.9 uses DIGEST-MD5 only without its FIPS mode.
+    keys = {"fips-mode": "false"}
+    wrong_is = "a wrong password"
+
+    def __init__(self, folder):
+        self.right = self._file(folder, "jaas.conf", "secret")
+        self.wrong = self._file(folder, "wrong.conf", "wrong")
+
+    @staticmethod
+    def _file(folder, name, password):
+        path = os.path.join(folder, name)
+        with open(path, "w") as f:
+            f.write('QuorumServer { %s user_zk="secret"; };\n' % MODULE)
+            f.write('QuorumLearner { %s username="zk" password="%s"; };\n' % (MODULE, password))
+        return path
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
 
 
-def settings(folder, steps):
+class Kerberos:
+    """Logins with a principal for the host of all servers, and another one for a host that is none of theirs."""
+
+    wrong_is = "the principal of another host"
+
+    def __init__(self, folder, port):
+        self.kdc = Kdc(os.path.join(folder, "kdc"), port, [SERVICE, OTHER_SERVICE])
+        self.keys = {
+            "quorum.auth.kerberos.servicePrincipal": "zkquorum/_HOST",
+            "java.security.krb5.conf": self.kdc.conf,
+        }
+        self.right = self._file(folder, "jaas.conf", SERVICE)
+        self.wrong = self._file(folder, "wrong.conf", OTHER_SERVICE)
+
+    def _file(self, folder, name, own):
+        path = os.path.join(folder, name)
+        with open(path, "w") as f:
+            f.write(section("QuorumServer", SERVICE, self.kdc.keytab(SERVICE)))
+            f.write(section("QuorumLearner", own, self.kdc.keytab(own)))
+        return path
+
+    def __enter__(self):
+        self.kdc.__enter__()
+        return self
+
+    def __exit__(self, *how):
+        self.kdc.__exit__(*how)
+
+
+def settings(mechanism, steps):
     """The keys after this number of steps."""
     keys = {key: str(number < steps).lower() for number, key in enumerate(KEYS)}
-    # A Java server of 3.9 uses DIGEST-MD5 only without its FIPS mode.
-    return {**keys, "fips-mode": "false", JAAS: jaas_file(folder, "jaas.conf", "secret")}
+    return {**keys, **mechanism.keys, JAAS: mechanism.right}
 
 
-def change(makes, port):
-    folder = work_folder("quorum-sasl")
-    usual = {**SETTINGS, "snapCount": 10000, "preAllocSize": 4096, "fips-mode": "false"}
+def change(makes, port, mechanism, folder):
+    usual = {**SETTINGS, "snapCount": 10000, "preAllocSize": 4096, **mechanism.keys}
     cluster = Cluster(makes, folder, port, usual, host=lambda n: "localhost")
     with cluster:
         cluster.start()
@@ -50,7 +98,7 @@ def change(makes, port):
             for member in cluster.members.values():
                 load.wait_progress()
                 member.stop()
-                member.settings.update(settings(folder, steps))
+                member.settings.update(settings(mechanism, steps))
                 member.start()
                 cluster.wait_quorum()
                 load.wait_progress()
@@ -69,12 +117,11 @@ def change(makes, port):
     return "%d writes acknowledged, none lost, no session lost" % load.acknowledged
 
 
-def stays_out(makes, port):
-    """A server with a wrong password, and one that does not log in, do not come in."""
-    folder = work_folder("quorum-sasl-out")
-    cluster = Cluster(makes, folder, port, settings(folder, 3), host=lambda n: "localhost")
+def stays_out(makes, port, mechanism, folder):
+    """A server with a wrong password or principal, and one that does not log in, do not come in."""
+    cluster = Cluster(makes, folder, port, settings(mechanism, 3), host=lambda n: "localhost")
     wrong = {
-        "a wrong password": {JAAS: jaas_file(folder, "wrong.conf", "wrong")},
+        mechanism.wrong_is: {JAAS: mechanism.wrong},
         "no login": dict.fromkeys(KEYS, "false"),
     }
     bad = cluster[3]
@@ -94,12 +141,17 @@ def stays_out(makes, port):
 def check():
     parser = arguments(__doc__)
     parser.add_argument("--peers", default="java3.9,java3.8", help="the other servers (default: %(default)s)")
+    parser.add_argument("--kerberos", action="store_true", help="log in by Kerberos in place of DIGEST-MD5")
     args = parser.parse_args()
     makes = [args.server, *args.peers.split(",")]
     [command(make) for make in makes]  # skips what this machine has not
+    folder = work_folder("quorum-sasl")
+    out = os.path.join(folder, "out")
+    os.makedirs(out)
     try:
-        stays_out([args.server, makes[1], args.server], args.port)
-        return change(makes, args.port)
+        with Kerberos(folder, args.port + 50) if args.kerberos else Digest(folder) as mechanism:
+            stays_out([args.server, makes[1], args.server], args.port, mechanism, out)
+            return change(makes, args.port, mechanism, folder)
     except (Mismatch, AssertionError, NotServing) as what:
         raise Mismatch("quorum SASL of %s: %s" % (", ".join(makes), what)) from what
 

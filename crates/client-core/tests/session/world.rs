@@ -266,6 +266,7 @@ impl World {
                 Effect::WatchesEnded(_)
                 | Effect::WatchesRemoved(_)
                 | Effect::Ended { .. }
+                | Effect::SaslToken { .. }
                 | Effect::ProbeReadWrite { .. } => {}
             }
         }
