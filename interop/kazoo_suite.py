@@ -6,18 +6,22 @@ once more by themselves, because some depend on timing. --quick leaves out the t
 eventlet handlers, which repeat those of the client, and those that need no server.
 """
 
+import contextlib
 import glob
 import os
 import shlex
+import shutil
 import subprocess
 import time
 import xml.etree.ElementTree as ET
 
+from harness.kdc import Kdc
 from harness.outcome import conclude, expect
 from harness.peers import INTEROP, need
 from harness.server import Server, arguments, command, work_folder
 
 SHARDS = 2
+SERVICE = "zookeeper/127.0.0.1"
 PORTS_OF_A_SHARD = 20
 NOT_QUICK = (
     "test_gevent_handler test_eventlet_handler test_selectors_select test_build test_exceptions test_hosts "
@@ -78,12 +82,16 @@ class Run:
             TMPDIR=folder,
             OSTLER_KAZOO_SERVER=shlex.join(command(args.server)),
             OSTLER_KAZOO_TLS=str(int(args.tls)),
-            ZOOKEEPER_CLUSTER_SIZE="1",
+            ZOOKEEPER_CLUSTER_SIZE=str(args.servers),
             ZOOKEEPER_VERSION="3.9.5",
             ZOOKEEPER_PATH="/nonexistent",
             ZOOKEEPER_CLASSPATH="unused",
             ZOOKEEPER_PORT_OFFSET=str(port),
         )
+        if args.kdc:
+            env.update((name, args.kdc.env[name]) for name in ("KRB5_CONFIG", "PATH"))
+            # Runs that go on at a time have a ticket each.
+            env.update(KRB5_TEST_ENV=args.kdc.folder, KRB5CCNAME="FILE:%s/tickets" % folder)
         env.pop("CI", None)  # with it the harness looks for a server of GitHub's making
         left_out = [name for name, kept in (("SSL", args.tls), ("SASL", args.sasl)) if not kept]
         chosen = " and ".join("not " + name for name in left_out)
@@ -160,8 +168,25 @@ def check():
         "--tls", action="store_true", help="keep the TLS tests (the server needs a secure port with JKS stores)"
     )
     parser.add_argument("--sasl", action="store_true", help="keep the SASL tests")
+    parser.add_argument(
+        "--kerberos", action="store_true", help="also the tests of Kerberos, with a KDC of their own; needs --sasl"
+    )
+    parser.add_argument("--servers", type=int, default=1, help="size of the ensemble (default: %(default)s)")
     args = parser.parse_args()
     files, folder = test_files(args.quick), work_folder("kazoo")
+    args.kdc = kdc(folder, args.port + SHARDS * PORTS_OF_A_SHARD) if args.kerberos else None
+    with args.kdc or contextlib.nullcontext():
+        return run_all(args, files, folder)
+
+
+def kdc(folder, port):
+    """The KDC that kazoo's tests expect, and the keytabs by their names there."""
+    made = Kdc(os.path.join(folder, "kdc"), port, ["client", SERVICE, "zookeeper/localhost"], "KAZOOTEST.ORG")
+    shutil.copy(made.keytab(SERVICE), os.path.join(made.folder, "server.keytab"))
+    return made
+
+
+def run_all(args, files, folder):
     preflight = os.path.join(folder, "preflight")
     os.mkdir(preflight)
     Server(args.server, preflight, args.port).start().stop()

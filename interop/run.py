@@ -47,6 +47,9 @@ QUICK_LANES = (
 )
 PORTS_OF_A_LANE = 1000
 
+# Of kazoo's tests those of TLS and SASL.
+KAZOO_SECURE = ["--tls", "--sasl", "--kerberos", "--select", "SSL or SASL"]
+
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"],
     "recipes": ["zk39"],
@@ -56,7 +59,7 @@ PEERS_OF = {
     "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
-    "security": ["zk39", "zk38", "venv"],
+    "security": ["zk39", "zk38", "venv", "gssapi", "kerberos"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -116,7 +119,10 @@ def checks(args, port):
         "security": [
             Check("quorum-tls", "security.quorum_tls", common),
             Check("quorum-sasl", "security.quorum_sasl", common),
+            Check("quorum-kerberos", "security.quorum_sasl", common + ["--kerberos"]),
             Check("security-clients", "security.clients", common),
+            Check("kerberos", "security.kerberos", common),
+            Check("kazoo-secure", "kazoo_suite", common + KAZOO_SECURE),
             Check("handshake-flood", "security.flood", common),
             Check("strict", "security.strict", common),
         ]
@@ -126,6 +132,9 @@ def checks(args, port):
             else [
                 Check("quorum-tls-jks", "security.quorum_tls", common + ["--kind", "jks"]),
                 Check("quorum-tls-p12", "security.quorum_tls", common + ["--kind", "p12"]),
+                Check("kazoo-secure-three", "kazoo_suite", common + KAZOO_SECURE + ["--servers", "3"]),
+                Check("kazoo-tls", "kazoo_suite", common + ["--tls", "--sasl", "--kerberos"]),
+                Check("kerberos-java-3.9", "security.kerberos", on_java("3.9") + ["--ostler", OSTLER.split()[0]]),
                 Check(
                     "security-clients-java-3.9", "security.clients", on_java("3.9") + ["--ostler", OSTLER.split()[0]]
                 ),

@@ -12,24 +12,25 @@ PASSWORD = "master"
 
 
 class Kdc:
-    """Principals are named without the realm; each has a keytab of its own, and `all.keytab` has all keys."""
+    """Principals are named without the realm; each has a keytab of its own."""
 
-    def __init__(self, folder, port, principals):
+    def __init__(self, folder, port, principals, realm=REALM):
+        need("gssapi")  # else Ostler is built without Kerberos
         need("kerberos")
-        self.folder, self.port, self.process = folder, port, None
+        self.folder, self.port, self.realm, self.process = folder, port, realm, None
         os.makedirs(folder)
         self.conf = self._write(
             "krb5.conf",
             "[libdefaults]\n default_realm = %s\n dns_lookup_kdc = false\n dns_lookup_realm = false\n"
             " dns_canonicalize_hostname = false\n rdns = false\n udp_preference_limit = 1\n"
             "[realms]\n %s = {\n  kdc = 127.0.0.1:%d\n }\n[domain_realm]\n localhost = %s\n"
-            % (REALM, REALM, port, REALM),
+            % (realm, realm, port, realm),
         )
         profile = self._write(
             "kdc.conf",
             "[kdcdefaults]\n kdc_listen = 127.0.0.1:%d\n kdc_tcp_listen = 127.0.0.1:%d\n"
             "[realms]\n %s = {\n  database_name = %s/db\n  key_stash_file = %s/stash\n  acl_file = %s/acl\n }\n"
-            % (port, port, REALM, folder, folder, folder),
+            % (port, port, realm, folder, folder, folder),
         )
         self.env = {
             **os.environ,
@@ -39,12 +40,12 @@ class Kdc:
             "KRB5RCACHENAME": "dfl:",
             "PATH": os.environ.get("PATH", "") + ":/usr/sbin",
         }
-        self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", PASSWORD)
+        self._run("kdb5_util", "create", "-s", "-r", realm, "-P", PASSWORD)
         lines = []
         for principal in principals:
             lines.append("addprinc -randkey %s" % principal)
-            lines += ["ktadd -norandkey -k %s %s" % (file, principal) for file in (self.keytab(principal), self.keytab("all"))]
-        self._run("kadmin.local", "-r", REALM, text="\n".join(lines) + "\nquit\n")
+            lines.append("ktadd -norandkey -k %s %s" % (self.keytab(principal), principal))
+        self._run("kadmin.local", "-r", realm, text="\n".join(lines) + "\nquit\n")
 
     def _write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -66,7 +67,7 @@ class Kdc:
 
     def __enter__(self):
         with open(os.path.join(self.folder, "log"), "wb") as log:
-            self.process = subprocess.Popen(["krb5kdc", "-n", "-r", REALM], env=self.env, stdout=log, stderr=log)
+            self.process = subprocess.Popen(["krb5kdc", "-n", "-r", self.realm], env=self.env, stdout=log, stderr=log)
         ends = time.monotonic() + 20
         while True:
             try:

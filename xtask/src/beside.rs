@@ -1,6 +1,9 @@
 //! Begins work of later steps beside earlier ones: downloads mostly wait, and tests that wait leave time for a build.
 
-use crate::program::{Runner, cargo_program, is_installed};
+use crate::{
+    program::{Runner, cargo_program, is_installed},
+    steps::PROGRAM,
+};
 use std::{
     path::Path,
     process::{Child, Command},
@@ -27,17 +30,29 @@ pub(crate) fn fetch_peers(checkout: &Path) -> BackgroundProgram {
 
 /// Begins to build the release of a package with low priority. Errors are not reported: the steps build it again, wait
 /// for this build, and report what is wrong.
-pub(crate) fn build_release(checkout: &Path, package: &str) -> BackgroundProgram {
+pub(crate) fn build_release(checkout: &Path, package: &'static str) -> BackgroundProgram {
     let begin = || {
         let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(cargo_program()).args(release(package));
+        command.args(["-n", "19"]).arg(cargo_program()).args(release(checkout, package));
         Runner::new(checkout, &format!("release-{package}")).start(&mut command).ok()
     };
     BackgroundProgram(is_installed("nice").then(begin).flatten())
 }
 
 /// The cargo arguments that build the release of one package. Packages are built one by one: built together, `ostler`
-/// would get the features of tokio that only the simulator needs.
-pub(crate) fn release(package: &str) -> [&str; 5] {
-    ["build", "--locked", "--release", "--package", package]
+/// would get the features of tokio that only the simulator needs. Where MIT Kerberos can be had, `ostler` has it.
+pub(crate) fn release(checkout: &Path, package: &'static str) -> Vec<&'static str> {
+    let mut arguments = vec!["build", "--locked", "--release", "--package", package];
+    if package == PROGRAM && has_kerberos(checkout) {
+        arguments.push("--features=gssapi");
+    }
+    arguments
+}
+
+/// Whether MIT Kerberos is there to build with. It is installed if this machine lets us: that takes half a minute, once.
+pub(crate) fn has_kerberos(checkout: &Path) -> bool {
+    let mut command = Command::new("python3");
+    command.args(["interop/peers/get", "gssapi"]);
+    is_installed("python3")
+        && Runner::new(checkout, "gssapi").run(&mut command).is_ok_and(|finished| finished.success)
 }

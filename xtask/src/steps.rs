@@ -1,7 +1,7 @@
 //! The steps of `cargo xtask test`, cheap ones first.
 
 use crate::{
-    beside::release,
+    beside::{has_kerberos, release},
     licences, metadata,
     outcome::Outcome,
     program::{Finished, Runner, is_installed},
@@ -133,7 +133,12 @@ fn clippy(runner: &Runner<'_>, _: bool) -> Result<Outcome> {
     // Code that is compiled only with planted bugs is in these crates and their dependencies.
     let planted = ["--package=ostler-sim", "--package=ostler-recipes", "--all-targets"];
     let with_bugs = ["--features=planted-bugs", "--", "-D", "warnings"];
-    Ok(pass_or_fail(runner.cargo(&[&["clippy", "--locked"], &planted[..], &with_bugs].concat())?))
+    let finished = runner.cargo(&[&["clippy", "--locked"], &planted[..], &with_bugs].concat())?;
+    if !finished.success || !has_kerberos(runner.checkout()) {
+        return Ok(pass_or_fail(finished));
+    }
+    let kerberos = ["clippy", "--locked", "--package=ostler-kerberos", "--all-targets", "--features=gssapi"];
+    Ok(pass_or_fail(runner.cargo(&[&kerberos[..], &["--", "-D", "warnings"]].concat())?))
 }
 
 /// Most slow tests wait, for a session to expire or a server to return. So more tests run at a time than there are
@@ -199,7 +204,7 @@ fn interop(runner: &Runner<'_>, full: bool) -> Result<Outcome> {
     if !is_installed("python3") {
         return Ok(Outcome::skipped(NO_PYTHON));
     }
-    let built = runner.cargo(&release(PROGRAM))?;
+    let built = runner.cargo(&release(runner.checkout(), PROGRAM))?;
     if !built.success {
         return Ok(Outcome::failed("cargo build --release", built.output));
     }

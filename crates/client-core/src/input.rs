@@ -16,7 +16,7 @@ pub struct WatchId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AttemptId(pub u64);
 
-/// What the caller's mechanism says to a token of the server.
+/// The answer of the caller's mechanism to a token of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslStep {
     /// Send this token.
@@ -74,7 +74,7 @@ pub enum Input<'a> {
     SaslStep {
         /// The token's connection.
         attempt: AttemptId,
-        /// What the mechanism says.
+        /// The mechanism's answer.
         step: SaslStep,
     },
     /// An attempt failed, or a connection is lost.

@@ -6,9 +6,9 @@ use crate::{
     connection_task::ConnectionTask,
     dial::{CustomStream, Dialer, Transport, system_resolver},
     error::{Error, Result},
+    kerberos::{KerberosLogin, KerberosSession},
     protected::Ids,
     retry::RetryPolicy,
-    kerberos::{KerberosLogin, KerberosSession},
     shared::Shared,
     tls,
 };

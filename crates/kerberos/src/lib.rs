@@ -12,7 +12,7 @@ mod library;
 #[path = "mit/mod.rs"]
 mod library;
 
-pub use library::{AcceptorContext, Acceptor, Initiator, InitiatorContext, default_realm};
+pub use library::{Acceptor, AcceptorContext, Initiator, InitiatorContext, default_realm};
 use std::path::PathBuf;
 
 /// Whether this build can speak Kerberos.
@@ -22,7 +22,9 @@ pub const IS_BUILT: bool = cfg!(feature = "gssapi");
 #[derive(Debug, thiserror::Error)]
 pub enum KerberosError {
     /// The build has no Kerberos.
-    #[error("Kerberos is not part of this build; build it with --features gssapi, or use a package that has it")]
+    #[error(
+        "Kerberos is not part of this build; build it with --features gssapi, or use a package that has it"
+    )]
     NotBuilt,
     /// The library cannot use a keytab or a ticket cache.
     #[error("Kerberos has no credentials from {origin}: {problem}")]
@@ -62,5 +64,30 @@ impl std::fmt::Display for KeySource {
             Some(principal) => write!(f, " for {principal}"),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nowhere() -> KeySource {
+        KeySource { keytab: Some("/nowhere/zk.keytab".into()), principal: Some("zk/localhost@R".into()) }
+    }
+
+    #[test]
+    fn a_server_without_keys_says_where_it_looked() {
+        let error = Acceptor::new(&nowhere()).unwrap_err().to_string();
+        let expected =
+            if IS_BUILT { "the keytab /nowhere/zk.keytab for zk/localhost@R" } else { "--features gssapi" };
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_client_without_keys_says_where_it_looked() {
+        let error = Initiator::new(nowhere()).and_then(|keys| keys.check()).unwrap_err().to_string();
+        let expected =
+            if IS_BUILT { "the keytab /nowhere/zk.keytab for zk/localhost@R" } else { "--features gssapi" };
+        assert!(error.contains(expected), "{error}");
     }
 }

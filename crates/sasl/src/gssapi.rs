@@ -42,7 +42,7 @@ pub trait SecurityContext {
     fn initiator(&self) -> Result<String, String>;
 }
 
-/// What a context has to say to the other side.
+/// A context's answer to the other side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextStep {
     /// The next token, if there is one.
@@ -71,7 +71,7 @@ pub enum GssapiError {
     TooManySteps,
 }
 
-/// What a server answers.
+/// A server's answer to a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GssapiAnswer {
     /// Send this token, and wait for the next one.
@@ -162,7 +162,7 @@ impl<C: SecurityContext> GssapiServer<C> {
     }
 }
 
-/// What a client does next.
+/// A client's next action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GssapiStep {
     /// Send this token, and wait for the answer.

@@ -6,9 +6,7 @@
 use crate::digest_md5::{
     Profile, RefusedLogin, SaslCredentials, ServerExchange, ServerStep, Users, is_proof, respond,
 };
-use crate::gssapi::{
-    GssapiAnswer, GssapiClient, GssapiError, GssapiServer, GssapiStep, SecurityContext,
-};
+use crate::gssapi::{GssapiAnswer, GssapiClient, GssapiError, GssapiServer, GssapiStep, SecurityContext};
 use alloc::{string::String, sync::Arc, vec::Vec};
 
 /// The first bytes of each packet.
@@ -135,7 +133,7 @@ pub enum OwnLogin<C> {
 #[derive(Debug)]
 pub struct Learner<C> {
     login: OwnLogin<C>,
-    /// What the server has to answer, once the response is sent.
+    /// The answer that proves the other server, once the response is sent.
     proof: Option<String>,
 }
 
@@ -256,12 +254,16 @@ impl<C: SecurityContext> Acceptor<C> {
     fn answer(&mut self, token: &[u8]) -> Result<Accepted, QuorumLoginError> {
         match &mut self.login {
             Accepting::Digest { users, exchange } => match exchange.step(token, users) {
-                ServerStep::Challenge(challenge) => Ok(Accepted::More(packet(Status::InProgress, &challenge))),
+                ServerStep::Challenge(challenge) => {
+                    Ok(Accepted::More(packet(Status::InProgress, &challenge)))
+                }
                 ServerStep::Complete { token, .. } => Ok(Accepted::Done(packet(Status::Success, &token))),
                 ServerStep::Refused(why) => Err(QuorumLoginError::RefusedHere(why)),
             },
             Accepting::Gssapi { login, hosts } => match login.step(token)? {
-                GssapiAnswer::Challenge(challenge) => Ok(Accepted::More(packet(Status::InProgress, &challenge))),
+                GssapiAnswer::Challenge(challenge) => {
+                    Ok(Accepted::More(packet(Status::InProgress, &challenge)))
+                }
                 GssapiAnswer::Complete { principal, wanted } => {
                     if !wanted.is_empty() && wanted != principal {
                         return Err(QuorumLoginError::OtherIdentity { principal, wanted });

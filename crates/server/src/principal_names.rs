@@ -15,7 +15,9 @@ pub(crate) struct PrincipalNames {
 
 /// A rule that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("security.auth_to_local: this is no rule: {0}; a rule is DEFAULT or RULE:[n:format](expression)s/from/to/")]
+#[error(
+    "security.auth_to_local: this is no rule: {0}; a rule is DEFAULT or RULE:[n:format](expression)s/from/to/"
+)]
 pub(crate) struct RuleError(String);
 
 #[derive(Debug, Clone)]
@@ -55,7 +57,9 @@ impl<'a> Principal<'a> {
         let (name, realm) = text.split_once('@').filter(|(_, realm)| !realm.contains(['/', '@']))?;
         match name.split_once('/') {
             None => Some(Principal { service: name, host: None, realm }),
-            Some((service, host)) if !host.contains('/') => Some(Principal { service, host: Some(host), realm }),
+            Some((service, host)) if !host.contains('/') => {
+                Some(Principal { service, host: Some(host), realm })
+            }
             Some(_) => None,
         }
     }
@@ -94,7 +98,10 @@ impl PrincipalNames {
         let Some(parsed) = Principal::parse(principal) else { return principal.to_owned() };
         let name = self.rules.iter().find_map(|rule| rule.apply(&parsed, self.default_realm.as_deref()));
         let Some(mut id) = name.filter(|name| !name.contains(['/', '@'])) else {
-            tracing::warn!(?principal, "no rule of security.auth_to_local gives this principal a simple name");
+            tracing::warn!(
+                ?principal,
+                "no rule of security.auth_to_local gives this principal a simple name"
+            );
             return principal.to_owned();
         };
         if let Some(host) = parsed.host.filter(|_| !self.removes_host) {
@@ -110,9 +117,7 @@ impl PrincipalNames {
 impl Rule {
     fn apply(&self, principal: &Principal<'_>, default_realm: Option<&str>) -> Option<String> {
         match self {
-            Rule::Default => {
-                (default_realm == Some(principal.realm)).then(|| principal.service.to_owned())
-            }
+            Rule::Default => (default_realm == Some(principal.realm)).then(|| principal.service.to_owned()),
             Rule::Format(rule) => rule.apply(principal),
         }
     }

@@ -38,7 +38,7 @@ struct WatchedUsers {
     users: SharedUsers,
 }
 
-/// What a file says of clients' logins.
+/// The logins of clients in a file.
 enum ClientLogins {
     /// Nothing, and none are needed.
     None,
@@ -100,7 +100,8 @@ fn login(section: &JaasSection, text: &str) -> Result<Login, ServerError> {
     let file = jaas_file(section, text)?;
     let name = &section.section;
     let found = file.section(name).ok_or_else(|| {
-        let problem = format!("there is no section {name} in it; add one, or name another section in zoo.cfg");
+        let problem =
+            format!("there is no section {name} in it; add one, or name another section in zoo.cfg");
         failed(&section.file, problem)
     })?;
     Login::of(found).map_err(|error| failed(&section.file, error))

@@ -44,7 +44,7 @@ pub(crate) enum ClientMechanism {
     Kerberos(Arc<KerberosService>),
 }
 
-/// What logins by Kerberos need.
+/// The keys and the names of logins by Kerberos.
 #[derive(Debug)]
 pub(crate) struct KerberosService {
     pub(crate) acceptor: Acceptor,

@@ -49,13 +49,7 @@ impl Session {
     }
 
     /// The caller's mechanism has answered.
-    pub(super) fn sasl_step(
-        &mut self,
-        now: Mono,
-        of: AttemptId,
-        step: SaslStep,
-        effects: &mut Effects,
-    ) {
+    pub(super) fn sasl_step(&mut self, now: Mono, of: AttemptId, step: SaslStep, effects: &mut Effects) {
         let Link::Sasl { attempt, read_only, exchange: Exchange::Asked, .. } = self.link else { return };
         if attempt != of {
             return;

@@ -18,7 +18,7 @@ const PRINCIPAL: &[u8] = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02\x01";
 /// The object identifier of the mechanism Kerberos, 1.2.840.113554.1.2.2.
 const KERBEROS: &[u8] = b"\x2a\x86\x48\x86\xf7\x12\x01\x02\x02";
 
-/// What credentials are for.
+/// The side that the credentials are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Usage {
     Accept,

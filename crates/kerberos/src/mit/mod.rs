@@ -59,7 +59,8 @@ impl Initiator {
     /// Blocks until the KDC has answered, if there is no valid ticket.
     fn credential(&self) -> Result<Cred, KerberosError> {
         let source = &self.0;
-        let mut store: Store = source.keytab.iter().filter_map(|file| place(c"client_keytab".into(), file)).collect();
+        let mut store: Store =
+            source.keytab.iter().filter_map(|file| place(c"client_keytab".into(), file)).collect();
         if source.keytab.is_some() {
             // One cache for each principal: the library looks for tickets there first.
             let whose = source.principal.as_deref().unwrap_or("any");
@@ -74,7 +75,8 @@ impl Initiator {
     /// # Errors
     /// [`KerberosError`] if there is no ticket, or the service is no principal.
     pub fn context(&self, service: &str) -> Result<InitiatorContext, KerberosError> {
-        let failed = |error: Error| KerberosError::Principal { principal: service.into(), problem: text(error) };
+        let failed =
+            |error: Error| KerberosError::Principal { principal: service.into(), problem: text(error) };
         let name = Name::new(service.as_bytes(), Some(GSS_NT_KRB5_PRINCIPAL)).map_err(failed)?;
         // Mutual: the service proves itself. Integrity is what messages about layers need.
         let flags = CtxFlags::GSS_C_MUTUAL_FLAG | CtxFlags::GSS_C_SEQUENCE_FLAG | CtxFlags::GSS_C_INTEG_FLAG;

@@ -89,7 +89,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     note_raised(settings, "snapCount", MIN_SNAP_COUNT);
     note_raised(settings, "autopurge.snapRetainCount", MIN_SNAP_RETAIN_COUNT);
     sasl::check_providers(settings)?;
-        sasl::check_rules(settings)?;
+    sasl::check_rules(settings)?;
     let session_passwords = SessionPasswords::from_settings(settings)?;
     let audit = AuditSettings::from_settings(settings, data_dir.as_ref())?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);

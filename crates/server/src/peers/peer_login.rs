@@ -35,9 +35,9 @@ impl PeerSecurity {
     ) -> Result<(), SecurityError> {
         match self.logins.as_ref().filter(|logins| logins.settings.learner_requires) {
             None => Ok(()),
-            Some(logins) => {
-                timeout(within, log_in(logins, stream, server)).await.map_err(|_| SecurityError::Late(within))?
-            }
+            Some(logins) => timeout(within, log_in(logins, stream, server))
+                .await
+                .map_err(|_| SecurityError::Late(within))?,
         }
     }
 
@@ -86,11 +86,7 @@ async fn read_packet(stream: &mut PeerStream) -> Result<(Status, Vec<u8>), Secur
     read_token(stream, &header).await
 }
 
-async fn log_in(
-    logins: &Logins,
-    stream: &mut PeerStream,
-    server: &Member,
-) -> Result<(), SecurityError> {
+async fn log_in(logins: &Logins, stream: &mut PeerStream, server: &Member) -> Result<(), SecurityError> {
     let host = server.addresses.first().map_or("", |address| &*address.host);
     let (mut learner, first) = logins.begin(host).await?;
     send(stream, &first).await?;
@@ -156,9 +152,10 @@ impl Logins {
     fn expected(&self, book: &AddressBook) -> io::Result<Acceptor<AcceptorContext>> {
         Ok(Acceptor::new(match &self.known.expected {
             PeerLogins::Digest(users) => ExpectedLogin::Digest { users: users.clone(), nonce: nonce()? },
-            PeerLogins::Kerberos(acceptor) => {
-                ExpectedLogin::Gssapi { login: GssapiServer::new(acceptor.context()), hosts: book.all_hosts() }
-            }
+            PeerLogins::Kerberos(acceptor) => ExpectedLogin::Gssapi {
+                login: GssapiServer::new(acceptor.context()),
+                hosts: book.all_hosts(),
+            },
         }))
     }
 }

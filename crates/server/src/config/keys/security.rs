@@ -150,7 +150,9 @@ const KEYS: &[Key] = &[
         "kerberos.canonicalizeHostNames",
         LooseBoolean,
         "false",
-        Replaced("Servers and clients ask for the service of the host that is configured; krb5.conf decides on other names"),
+        Replaced(
+            "Servers and clients ask for the service of the host that is configured; krb5.conf decides on other names",
+        ),
     ),
     property(
         "kerberos.removeHostFromPrincipal",
@@ -170,7 +172,12 @@ const KEYS: &[Key] = &[
         "60000",
         Replaced("MIT's library gets new tickets when half of their time is over"),
     ),
-    property("kinit", Text, "", Replaced("Tickets come from the keytab; a ticket cache is renewed by its owner")),
+    property(
+        "kinit",
+        Text,
+        "",
+        Replaced("Tickets come from the keytab; a ticket cache is renewed by its owner"),
+    ),
     property(
         "requireKerberosConfig",
         LooseBoolean,
