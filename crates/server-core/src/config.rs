@@ -39,6 +39,9 @@ pub struct CoreConfig {
     pub let_any_sasl_user: Option<String>,
     /// Whether a client whose login fails may stay without it.
     pub allow_sasl_failed_clients: bool,
+    /// The names by which clients may call this ensemble (`ensembleAuthName`); a client that calls it by another name is
+    /// at the wrong ensemble. `None`: the scheme `ensemble` does not exist.
+    pub ensemble_names: Option<Vec<String>>,
     /// How session passwords are made and judged.
     pub passwords: Passwords,
     /// The ACL that the root gets with the first transaction of a new ensemble. `None`: it stays open, as upstream's.
@@ -95,6 +98,7 @@ impl Default for CoreConfig {
             sasl_super_users: Vec::new(),
             let_any_sasl_user: None,
             allow_sasl_failed_clients: false,
+            ensemble_names: None,
             passwords: Passwords::default(),
             first_root_acl: None,
             skip_acl: false,

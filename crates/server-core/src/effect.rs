@@ -31,6 +31,8 @@ pub enum CloseReason {
     ClientAhead,
     /// Authentication has failed.
     AuthFailed,
+    /// The client wants another ensemble than this one (scheme `ensemble`).
+    OtherEnsemble,
     /// The client broke the protocol, or let too many notifications wait.
     Protocol,
     /// The server has lost its leader, or leads no more.

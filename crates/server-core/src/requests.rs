@@ -178,6 +178,10 @@ impl Server {
         scheme: Option<&str>,
         auth: Option<&[u8]>,
     ) {
+        if let Some(names) = self.config.ensemble_names.as_ref().filter(|_| scheme == Some("ensemble")) {
+            let is_right = auth::is_this_ensemble(names, auth);
+            return self.note_ensemble(cx, conn, xid, is_right);
+        }
         let Some(state) = self.connections.get_mut(conn) else { return };
         let Some(ids) = auth::authenticate(&self.config, state.peer.ip(), scheme, auth) else {
             self.stats.auth_failed += 1;
@@ -195,6 +199,22 @@ impl Server {
             return self.close(cx, conn, CloseReason::AuthFailed);
         }
         self.reply_at_once(cx, conn, xid, Ok(Body::None));
+    }
+
+    /// A client has named the ensemble that it wants. It gets no identity by that, and no answer at a wrong one, as
+    /// upstream.
+    fn note_ensemble(&mut self, cx: &mut Context<'_>, conn: ConnId, xid: Xid, is_right: Option<bool>) {
+        let counts = &mut self.stats.ensemble_auth;
+        let count = match is_right {
+            Some(true) => &mut counts.right,
+            Some(false) => &mut counts.wrong,
+            None => &mut counts.skipped,
+        };
+        *count += 1;
+        match is_right {
+            Some(false) => self.close(cx, conn, CloseReason::OtherEnsemble),
+            _ => self.reply_at_once(cx, conn, xid, Ok(Body::None)),
+        }
     }
 
     fn has_enforced_auth(&self, conn: ConnId) -> bool {

@@ -153,6 +153,17 @@ pub struct WriteStats {
     pub to_prepare: u64,
 }
 
+/// Auth requests of the scheme `ensemble`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EnsembleAuthCounts {
+    /// The client named this ensemble.
+    pub right: u64,
+    /// The client named another ensemble.
+    pub wrong: u64,
+    /// The client gave no name, or this ensemble has none.
+    pub skipped: u64,
+}
+
 /// A server's counts since its start or their reset.
 #[derive(Debug, Clone, Default)]
 pub struct Stats {
@@ -193,6 +204,8 @@ pub struct Stats {
     pub stale_sessions_expired: u64,
     /// Auth requests that failed.
     pub auth_failed: u64,
+    /// Auth requests of the scheme `ensemble`.
+    pub ensemble_auth: EnsembleAuthCounts,
     /// Writes beyond a quota: refused by a hard one, let through by a soft one.
     pub quota_exceeded: u64,
     /// Reads, changes and refusals by the first name of their paths.

@@ -68,6 +68,9 @@ fn log_close(conn: ConnId, reason: CloseReason) {
             "refused: this server cannot judge the password of the session; the client may try another server"
         ),
         CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::OtherEnsemble => {
+            tracing::warn!(?conn, "closed: the client names an ensemble that is none of ensembleAuthName");
+        }
         CloseReason::ReadOnly => {
             tracing::debug!(
                 ?conn,

@@ -98,6 +98,12 @@ pub fn authenticate(
     }
 }
 
+/// Whether a client that names its ensemble means this one; `None` if there is nothing to compare.
+pub fn is_this_ensemble(names: &[String], auth: Option<&[u8]>) -> Option<bool> {
+    let named = auth.filter(|named| !named.is_empty() && !names.is_empty())?;
+    Some(names.iter().any(|name| name.as_bytes() == named))
+}
+
 /// Whether upstream can read the id as a name of Kerberos: a text without `@`, or with a realm behind the only one.
 fn is_sasl_id(id: &str) -> bool {
     match id.split_once('@') {

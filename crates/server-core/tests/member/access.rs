@@ -99,6 +99,43 @@ fn a_proof_that_fails_ends_the_connection() {
     m.ask(a, create("/a")).unwrap();
 }
 
+fn named(names: &[&str]) -> Member {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    Member::with(CoreConfig { ensemble_names: Some(names), ..CoreConfig::default() })
+}
+
+#[test]
+fn a_client_that_wants_another_ensemble_is_closed_without_an_answer() {
+    let mut m = named(&["left", "right"]);
+    let (a, b) = (m.join(), m.join());
+    m.send(a, auth("ensemble", b"right"));
+    assert_eq!(m.seen(a), ["-4: ok"]);
+    assert!(m.ask(a, create("/a").acl(&[Acl { perms: Perms::ALL, id: Id::new("ensemble", "right") }])).is_err());
+    m.send(b, auth("ensemble", b"middle"));
+    assert_eq!(m.seen(b), ["closed: OtherEnsemble"]);
+    let counts = m.server.summary().stats.ensemble_auth;
+    assert_eq!((counts.right, counts.wrong, counts.skipped), (1, 1, 0));
+}
+
+#[test]
+fn without_a_name_on_one_side_every_ensemble_is_right() {
+    for (names, asked) in [(&["left"][..], &b""[..]), (&[], b"middle")] {
+        let mut m = named(names);
+        let a = m.join();
+        m.send(a, auth("ensemble", asked));
+        assert_eq!(m.seen(a), ["-4: ok"]);
+        assert_eq!(m.server.summary().stats.ensemble_auth.skipped, 1);
+    }
+}
+
+#[test]
+fn the_scheme_ensemble_does_not_exist_without_its_provider() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.send(a, auth("ensemble", b"left"));
+    assert_eq!(m.seen(a), ["-4: AuthFailed", "closed: AuthFailed"]);
+}
+
 #[test]
 fn the_number_of_a_connections_identities_is_limited() {
     for (names, long) in [(2000, 1), (20, 100_000)] {

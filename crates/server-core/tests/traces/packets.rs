@@ -168,6 +168,7 @@ pub(crate) fn close_reason(why: CloseReason) -> &'static str {
         CloseReason::PasswordUnknown => "password unknown",
         CloseReason::ClientAhead => "client ahead",
         CloseReason::AuthFailed => "authentication failed",
+        CloseReason::OtherEnsemble => "another ensemble is wanted",
         CloseReason::Protocol => "protocol broken",
         CloseReason::NotServing => "not serving",
         CloseReason::ReadOnly => "read-only",

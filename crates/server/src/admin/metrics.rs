@@ -40,7 +40,7 @@ pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
     Metrics { values, namespaced: sets(of.stats) }
 }
 
-fn counters(of: &Counted<'_>) -> [(&'static str, u64); 25] {
+fn counters(of: &Counted<'_>) -> [(&'static str, u64); 28] {
     let Stats { syncs, writes, .. } = of.stats;
     let traffic = of.traffic;
     [
@@ -67,6 +67,9 @@ fn counters(of: &Counted<'_>) -> [(&'static str, u64); 25] {
         ("connection_request_count", of.stats.connection_requests),
         ("connection_revalidate_count", of.stats.connection_revalidations),
         ("stale_sessions_expired", of.stats.stale_sessions_expired),
+        ("ensemble_auth_success", of.stats.ensemble_auth.right),
+        ("ensemble_auth_fail", of.stats.ensemble_auth.wrong),
+        ("ensemble_auth_skip", of.stats.ensemble_auth.skipped),
         ("digest_mismatches_count", of.digest_mismatches),
         ("snapshot_error_count", of.snapshots_failed),
     ]

@@ -42,6 +42,7 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool, sasl: bool)
         sasl_super_users: config.auth.sasl_super_users.clone(),
         let_any_sasl_user: config.auth.let_any_sasl_user.clone(),
         allow_sasl_failed_clients: config.auth.allow_sasl_failed_clients,
+        ensemble_names: config.auth.ensemble_names.clone(),
         passwords: config.sessions.session_passwords.passwords(),
         first_root_acl: first_root_acl(config),
         skip_acl: config.auth.skip_acl,

@@ -170,6 +170,9 @@ pub struct AuthSettings {
     pub x509_super_user: Option<String>,
     /// SASL logins of clients. None by default.
     pub sasl: Option<SaslSettings>,
+    /// The names by which clients may call this ensemble (`ensembleAuthName`, with a line `authProvider.N` for the
+    /// EnsembleAuthenticationProvider). None by default.
+    pub ensemble_names: Option<Vec<String>>,
     /// Whether ACLs may have the scheme `sasl`; false by default.
     pub sasl_acls: bool,
     /// The users of SASL that may do everything. None by default.
@@ -295,6 +298,7 @@ impl AuthSettings {
                 .text("X509AuthenticationProvider.superUser")
                 .filter(|subject| !subject.is_empty()),
             sasl: SaslSettings::read(settings),
+            ensemble_names: sasl::ensemble_names(settings),
             sasl_acls: sasl::has_provider(settings),
             sasl_super_users: sasl::super_users(settings),
             let_any_sasl_user: settings.text("letAnySaslUserDoX").filter(|name| !name.is_empty()),

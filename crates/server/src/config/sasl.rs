@@ -166,7 +166,7 @@ impl QuorumSasl {
 
 /// Refuses providers that are not here.
 pub(super) fn check_providers(settings: &Settings) -> Result<(), ConfigError> {
-    const KNOWN: [&str; 4] = ["SASL", "X509", "Digest", "IP"];
+    const KNOWN: [&str; 5] = ["SASL", "X509", "Digest", "IP", "Ensemble"];
     let is_known = |class: &str| {
         let name = class.strip_prefix("org.apache.zookeeper.server.auth.");
         let scheme = name.and_then(|name| name.strip_suffix("AuthenticationProvider"));
@@ -176,14 +176,25 @@ pub(super) fn check_providers(settings: &Settings) -> Result<(), ConfigError> {
         None => Ok(()),
         Some(entry) => Err(entry.refused(
             "Java classes cannot be loaded here, and ACLs of the provider's scheme would protect nothing; known are the \
-             providers of ZooKeeper for ip, digest, x509 and sasl",
+             providers of ZooKeeper for ip, digest, x509, sasl and ensemble",
         )),
     }
 }
 
 /// Whether a line `authProvider.N` names the provider of the scheme `sasl`.
 pub(super) fn has_provider(settings: &Settings) -> bool {
-    settings.family("authProvider.*").any(|entry| entry.value.ends_with(PROVIDER))
+    names_provider(settings, PROVIDER)
+}
+
+fn names_provider(settings: &Settings, class: &str) -> bool {
+    settings.family("authProvider.*").any(|entry| entry.value.ends_with(class))
+}
+
+/// The names of `ensembleAuthName`, if a line `authProvider.N` names the provider of the scheme `ensemble`.
+pub(super) fn ensemble_names(settings: &Settings) -> Option<Vec<String>> {
+    let names = settings.text("ensembleAuthName").unwrap_or_default();
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
+    names_provider(settings, ".EnsembleAuthenticationProvider").then(|| names.collect())
 }
 
 /// `superUser` and `superUser.N`.

@@ -1,6 +1,6 @@
 use super::super::values::ANY_INT;
 use super::super::values::Kind::{Boolean, LooseBoolean, OneOf, Path, Text, YesNo};
-use super::Fate::{Absent, Obeyed, Replaced};
+use super::Fate::{Obeyed, Replaced};
 use super::{Key, Section, file, property};
 
 pub(super) const SECTION: Section = Section { title: "Access", keys: KEYS };
@@ -139,7 +139,15 @@ const KEYS: &[Key] = &[
         "Server",
         Obeyed("The section of the JAAS file with the users for clients"),
     ),
-    property("ensembleAuthName", Text, "", Absent("The scheme ensemble is not part of this build")),
+    property(
+        "ensembleAuthName",
+        Text,
+        "",
+        Obeyed(
+            "A comma list of names of this ensemble. With a line authProvider.N=org.apache.zookeeper.server.auth.\
+             EnsembleAuthenticationProvider a client that names another one (scheme ensemble) is closed",
+        ),
+    ),
     property(
         "IPAuthenticationProvider.usexforwardedfor",
         LooseBoolean,

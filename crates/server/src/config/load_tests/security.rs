@@ -76,7 +76,7 @@ fn providers_that_are_not_here_are_refused() {
     check_error_of_lines(
         "authProvider.1=com.example.Provider",
         "zoo.cfg:3: authProvider.1: Java classes cannot be loaded here, and ACLs of the provider's scheme would protect \
-         nothing; known are the providers of ZooKeeper for ip, digest, x509 and sasl",
+         nothing; known are the providers of ZooKeeper for ip, digest, x509, sasl and ensemble",
     );
     config_of_lines("authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider");
 }
