@@ -1,16 +1,21 @@
 //! The log format: text for a terminal, or JSON.
 
-use tracing_subscriber::EnvFilter;
+mod line_limit;
 
-/// Starts logging to standard error. `RUST_LOG` sets the level, which is INFO by default.
+use line_limit::LineLimit;
+use tracing_subscriber::{EnvFilter, Layer, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
+
+/// Starts logging to standard error. `RUST_LOG` sets the level, which is INFO by default. Lines of one kind are limited
+/// to 1,000 a minute, so that no client can fill the disk of the log.
 pub fn start(json: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    // A second start in one process (several servers in a test) keeps the first one's settings.
-    let _ = if json {
-        builder.json().try_init()
+    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let limit = LineLimit::new(json);
+    let lines = if json {
+        lines.json().with_filter(limit).boxed()
     } else {
-        builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init()
+        lines.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).with_filter(limit).boxed()
     };
+    // A second start in one process (several servers in a test) keeps the first one's settings.
+    let _ = registry().with(lines).with(filter).try_init();
 }

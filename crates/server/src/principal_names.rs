@@ -112,6 +112,13 @@ impl PrincipalNames {
             false => format!("{id}@{}", parsed.realm),
         }
     }
+
+    /// Whether a client that has proven its principal asks for no identity but its own. The identity is never used:
+    /// [`id`](PrincipalNames::id) is. Clients write it as the principal, as its first part or as the id.
+    pub(crate) fn is_own(&self, principal: &str, wanted: &str) -> bool {
+        let first = principal.split(['/', '@']).next().unwrap_or_default();
+        wanted.is_empty() || wanted == principal || wanted == first || wanted == self.id(principal)
+    }
 }
 
 impl Rule {
@@ -239,6 +246,17 @@ mod tests {
         assert_eq!(short.id("client@OTHER.ORG"), "client@OTHER.ORG");
         assert_eq!(short.id("a/b/c@R.ORG"), "a/b/c@R.ORG");
         assert_eq!(names("RULE:[1:$1@$0]", (true, true)).id("a@R.ORG"), "a@R.ORG", "not a simple name");
+    }
+
+    #[test]
+    fn a_client_may_ask_for_its_own_identity_only() {
+        let names = names("DEFAULT", (true, true));
+        for own in ["", "zk/h@R.ORG", "zk"] {
+            assert!(names.is_own("zk/h@R.ORG", own), "{own}");
+        }
+        for other in ["root", "zk/h", "zk/h@OTHER.ORG", "super"] {
+            assert!(!names.is_own("zk/h@R.ORG", other), "{other}");
+        }
     }
 
     #[test]

@@ -180,10 +180,10 @@ async fn kerberos_answer(
     *login = Some(taken);
     match answer {
         Ok(GssapiAnswer::Challenge(challenge)) => SaslAnswer::Challenge(challenge),
-        // Upstream, too, takes the principal that is proven, whatever identity the client asks for.
-        Ok(GssapiAnswer::Complete { principal, .. }) => {
-            SaslAnswer::Complete { token: None, user: service.names.id(&principal) }
-        }
+        Ok(GssapiAnswer::Complete { principal, wanted }) => match service.names.is_own(&principal, &wanted) {
+            true => SaslAnswer::Complete { token: None, user: service.names.id(&principal) },
+            false => refused(conn, &format_args!("{principal:?} wants to act as {wanted:?}")),
+        },
         Err(why) => refused(conn, &why),
     }
 }

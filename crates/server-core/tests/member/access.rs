@@ -110,7 +110,9 @@ fn a_client_that_wants_another_ensemble_is_closed_without_an_answer() {
     let (a, b) = (m.join(), m.join());
     m.send(a, auth("ensemble", b"right"));
     assert_eq!(m.seen(a), ["-4: ok"]);
-    assert!(m.ask(a, create("/a").acl(&[Acl { perms: Perms::ALL, id: Id::new("ensemble", "right") }])).is_err());
+    assert!(
+        m.ask(a, create("/a").acl(&[Acl { perms: Perms::ALL, id: Id::new("ensemble", "right") }])).is_err()
+    );
     m.send(b, auth("ensemble", b"middle"));
     assert_eq!(m.seen(b), ["closed: OtherEnsemble"]);
     let counts = m.server.summary().stats.ensemble_auth;
