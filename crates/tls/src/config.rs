@@ -1,7 +1,9 @@
 //! Builds the configurations of rustls from settings and stores.
 
 use crate::{
+    principal::subject_name,
     settings::{ClientAuth, Protocol, TlsSettings},
+    shown::shown,
     store::KeyStore,
     trust::Trust,
     verify::{ClientCheck, ServerCheck},
@@ -15,6 +17,7 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use std::sync::Arc;
+use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// Why settings and stores make no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -31,6 +34,15 @@ pub enum ConfigError {
     /// The key is of a kind that cannot sign.
     #[error("the private key cannot be used: {0}; use an RSA, ECDSA (P-256, P-384) or Ed25519 key")]
     Key(rustls::Error),
+    /// The key belongs to another certificate.
+    #[error(
+        "the private key is not that of the certificate of {subject}; put the key and the certificate that were made together \
+         into the key store"
+    )]
+    OtherKey {
+        /// The subject of the first certificate.
+        subject: String,
+    },
     /// Clients shall show certificates, but nothing says which ones are good.
     #[error("certificates of the other side are asked for, but there is no trust store to check them with")]
     NoTrustStore,
@@ -83,6 +95,12 @@ fn versions(settings: &TlsSettings, provider: &CryptoProvider) -> Vec<&'static S
 fn certified(key_store: &KeyStore, provider: &CryptoProvider) -> Result<SingleCertAndKey, ConfigError> {
     let key = provider.key_provider.load_private_key(key_store.key.clone_key());
     let key = key.map_err(ConfigError::Key)?;
+    if let (Some(own), Some(leaf)) = (key.public_key(), key_store.chain.first())
+        && !X509Certificate::from_der(leaf).is_ok_and(|(_, read)| read.public_key().raw == &*own)
+    {
+        let subject = subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".into());
+        return Err(ConfigError::OtherKey { subject: shown(&subject) });
+    }
     Ok(SingleCertAndKey::from(CertifiedKey::new(key_store.chain.clone(), key)))
 }
 

@@ -63,6 +63,14 @@ pub enum TlsFileError {
     /// There is no key store, and one is needed.
     #[error("there is no key store: a port with TLS needs a key and its certificate")]
     NoKeyStore,
+    /// The key in a key store cannot be used, or belongs to another certificate.
+    #[error("{}: {cause}", .file.display())]
+    Key {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        cause: ConfigError,
+    },
     /// The parts are good, but not together.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -131,13 +139,25 @@ impl TlsMaterial {
     /// The configuration of a port.
     pub fn server_config(&self, settings: &TlsSettings) -> Result<ServerConfig, TlsFileError> {
         let key_store = self.key_store.as_ref().ok_or(TlsFileError::NoKeyStore)?;
-        Ok(config::server_config(settings, key_store, self.trust.clone())?)
+        config::server_config(settings, key_store, self.trust.clone())
+            .map_err(|cause| with_file(settings, cause))
     }
 
     /// The configuration of those who connect.
     pub fn client_config(&self, settings: &TlsSettings) -> Result<ClientConfig, TlsFileError> {
         let trust = self.trust.clone().ok_or(ConfigError::NoTrustStore)?;
-        Ok(config::client_config(settings, self.key_store.as_ref(), trust)?)
+        config::client_config(settings, self.key_store.as_ref(), trust)
+            .map_err(|cause| with_file(settings, cause))
+    }
+}
+
+/// Names the key store if the problem is in it.
+fn with_file(settings: &TlsSettings, cause: ConfigError) -> TlsFileError {
+    match (&settings.key_store, cause) {
+        (Some(store), cause @ (ConfigError::Key(_) | ConfigError::OtherKey { .. })) => {
+            TlsFileError::Key { file: store.location.clone(), cause }
+        }
+        (_, cause) => cause.into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The host names and addresses that a certificate is for (RFC 6125, RFC 2818).
 
+use crate::shown::shown;
 use rustls::pki_types::CertificateDer;
 use std::net::IpAddr;
 use x509_parser::{certificate::X509Certificate, extensions::GeneralName, prelude::FromDer};
@@ -49,14 +50,14 @@ impl CertificateNames {
         self.dns.iter().any(|name| matches(name, &host))
     }
 
-    /// The names for a message, separated by commas.
+    /// The names for a message, separated by commas, fit for a log.
     pub fn text(&self) -> String {
         let addresses = self.addresses.iter().map(IpAddr::to_string);
         let all: Vec<String> = self.dns.iter().cloned().chain(addresses).collect();
         match (&all[..], &self.common_name) {
-            ([], Some(name)) => name.clone(),
+            ([], Some(name)) => shown(name),
             ([], None) => "no name".into(),
-            _ => all.join(", "),
+            _ => shown(&all.join(", ")),
         }
     }
 }

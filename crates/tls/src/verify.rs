@@ -1,9 +1,9 @@
 //! The checks of the other side's certificate in a handshake.
 
-use crate::{names::CertificateNames, principal::subject_name, trust::Trust};
+use crate::{names::CertificateNames, principal::subject_name, shown::shown, trust::Trust};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved,
-    SignatureScheme,
+    RootCertStore, SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -22,7 +22,7 @@ use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::X509Vers
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate of {subject} is refused: {}", in_words(.reason))]
 pub struct RefusedCertificate {
-    /// The subject, as Java prints it.
+    /// The subject, as Java prints it, fit for a log.
     pub subject: String,
     /// The reason.
     pub reason: CertificateError,
@@ -32,6 +32,7 @@ impl RefusedCertificate {
     fn error(certificate: &CertificateDer<'_>, reason: Error) -> Error {
         let Error::InvalidCertificate(reason) = reason else { return reason };
         let subject = subject_name(certificate).unwrap_or_else(|_| "an unreadable subject".into());
+        let subject = shown(&subject);
         Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(RefusedCertificate {
             subject,
             reason,
@@ -133,10 +134,16 @@ impl Signatures {
     }
 }
 
+fn authorities(trust: &Trust) -> Option<Arc<RootCertStore>> {
+    let authorities = trust.authorities();
+    (!authorities.is_empty()).then(|| Arc::new(authorities.clone()))
+}
+
 /// Checks the certificates of those that connect to a server.
 #[derive(Debug)]
 pub struct ClientCheck {
-    webpki: Arc<dyn ClientCertVerifier>,
+    /// `None` if no trusted certificate may sign others.
+    webpki: Option<Arc<dyn ClientCertVerifier>>,
     trust: Arc<Trust>,
     is_needed: bool,
     signatures: Signatures,
@@ -149,9 +156,11 @@ impl ClientCheck {
         is_needed: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientCheck, VerifierBuilderError> {
-        let roots = Arc::new(trust.roots().clone());
-        let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-        let webpki = builder.with_crls(trust.lists().iter().cloned()).build()?;
+        let build = |roots| {
+            let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+            builder.with_crls(trust.lists().iter().cloned()).build()
+        };
+        let webpki = authorities(&trust).map(build).transpose()?;
         let signatures = Signatures(provider.signature_verification_algorithms);
         Ok(ClientCheck { webpki, trust, is_needed, signatures })
     }
@@ -163,7 +172,7 @@ impl ClientCertVerifier for ClientCheck {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.webpki.root_hint_subjects()
+        self.trust.subjects()
     }
 
     fn verify_client_cert(
@@ -176,7 +185,10 @@ impl ClientCertVerifier for ClientCheck {
             let checked = self.trust.check_directly(leaf, now);
             checked.map(|()| ClientCertVerified::assertion()).map_err(Error::InvalidCertificate)
         } else {
-            self.webpki.verify_client_cert(leaf, intermediates, now)
+            match &self.webpki {
+                Some(webpki) => webpki.verify_client_cert(leaf, intermediates, now),
+                None => Err(CertificateError::UnknownIssuer.into()),
+            }
         };
         checked.map_err(|reason| RefusedCertificate::error(leaf, reason))
     }
@@ -200,14 +212,15 @@ impl ClientCertVerifier for ClientCheck {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
+        self.signatures.0.supported_schemes()
     }
 }
 
 /// Checks the certificate of a server that is called.
 #[derive(Debug)]
 pub struct ServerCheck {
-    webpki: Arc<WebPkiServerVerifier>,
+    /// `None` if no trusted certificate may sign others.
+    webpki: Option<Arc<WebPkiServerVerifier>>,
     trust: Arc<Trust>,
     checks_name: bool,
     signatures: Signatures,
@@ -220,9 +233,11 @@ impl ServerCheck {
         checks_name: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ServerCheck, VerifierBuilderError> {
-        let roots = Arc::new(trust.roots().clone());
-        let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-        let webpki = builder.with_crls(trust.lists().iter().cloned()).build()?;
+        let build = |roots| {
+            let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+            builder.with_crls(trust.lists().iter().cloned()).build()
+        };
+        let webpki = authorities(&trust).map(build).transpose()?;
         let signatures = Signatures(provider.signature_verification_algorithms);
         Ok(ServerCheck { webpki, trust, checks_name, signatures })
     }
@@ -245,7 +260,8 @@ impl ServerCheck {
             self.trust.check_directly(leaf, now)?;
             return self.check_name(leaf, name);
         }
-        match self.webpki.verify_server_cert(leaf, intermediates, name, &[], now) {
+        let webpki = self.webpki.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        match webpki.verify_server_cert(leaf, intermediates, name, &[], now) {
             Ok(_) => Ok(()),
             // rustls checks the name last, and does not look at the common name.
             Err(Error::InvalidCertificate(
@@ -290,6 +306,6 @@ impl ServerCertVerifier for ServerCheck {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
+        self.signatures.0.supported_schemes()
     }
 }

@@ -213,6 +213,55 @@ fn a_trusted_certificate_that_is_its_own_authority_is_accepted() {
     assert!(shake_hands(server, client, "localhost").is_err());
 }
 
+/// A certificate that signs itself and is no authority, with a key that can sign others all the same.
+fn pinned(is_ca: IsCa, usages: &[KeyUsagePurpose]) -> (KeyStore, Issuer<'static, KeyPair>) {
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.distinguished_name.push(DnType::CommonName, "pinned");
+    params.is_ca = is_ca;
+    params.key_usages = usages.to_vec();
+    let key = KeyPair::generate().unwrap();
+    let chain = vec![params.self_signed(&key).unwrap().der().clone()];
+    let secret = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    (KeyStore { chain, key: secret }, Issuer::new(params, key))
+}
+
+#[test]
+fn a_trusted_certificate_that_is_no_authority_is_trusted_as_itself_only() {
+    let no_signer = [KeyUsagePurpose::DigitalSignature];
+    for (is_ca, usages) in [
+        (IsCa::NoCa, &[][..]),
+        (IsCa::ExplicitNoCa, &[]),
+        (IsCa::Ca(BasicConstraints::Unconstrained), &no_signer),
+    ] {
+        let (own, issuer) = pinned(is_ca, usages);
+        let trust = || Arc::new(Trust::new(vec![own.chain[0].clone()], Vec::new()).unwrap());
+        let try_with = |client: &KeyStore, server: &KeyStore| {
+            let server = server_config(&TlsSettings::default(), server, Some(trust())).unwrap();
+            let client = client_config(&TlsSettings::default(), Some(client), trust()).unwrap();
+            shake_hands(server, client, "localhost")
+        };
+        assert!(try_with(&own, &own).is_ok());
+        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "forged");
+        let key = KeyPair::generate().unwrap();
+        let chain = vec![params.signed_by(&key, &issuer).unwrap().der().clone(), own.chain[0].clone()];
+        let forged = KeyStore { chain, key: PrivateKeyDer::try_from(key.serialize_der()).unwrap() };
+        assert!(try_with(&forged, &own).is_err(), "a client");
+        assert!(try_with(&own, &forged).is_err(), "a server");
+    }
+}
+
+#[test]
+fn a_key_that_is_not_that_of_its_certificate_is_refused() {
+    let authority = Authority::new("authority");
+    let (one, other) = (authority.issue(|_| {}), authority.issue(|_| {}));
+    let mixed = KeyStore { chain: one.chain, key: other.key };
+    let trust = authority.trust(Vec::new());
+    let error = server_config(&TlsSettings::default(), &mixed, Some(trust.clone())).unwrap_err().to_string();
+    assert!(error.contains("the private key is not that of the certificate of CN=leaf"), "{error}");
+    assert!(client_config(&TlsSettings::default(), Some(&mixed), trust).is_err());
+}
+
 #[test]
 fn a_client_checks_the_name_of_the_server_unless_it_is_told_not_to() {
     let authority = Authority::new("authority");

@@ -79,6 +79,7 @@ impl PeerStream {
         let Socket::Tls(tls) = &self.socket else { return None };
         let leaf = tls.get_ref().1.peer_certificates()?.first()?;
         let subject = ostler_tls::subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".to_owned());
+        let subject = ostler_tls::shown(&subject);
         Some(PeerCertificate { subject, names: CertificateNames::of(leaf) })
     }
 
