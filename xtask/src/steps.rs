@@ -82,7 +82,7 @@ const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 const SIM_SEEDS: &str = "100";
 /// The number of new seeds: usually, and in the long form. Usually few, while about one of 500 fails
 /// (docs/simulation.md, "Three seeds that fail").
-const SIM_SEEDS_FRESH: (&str, &str) = ("60", "10000");
+const SIM_SEEDS_FRESH: (&str, &str) = ("200", "10000");
 /// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";

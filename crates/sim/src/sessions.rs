@@ -114,7 +114,11 @@ impl World {
         let Ok(record) = TxnRecord::read(&record.0) else { return };
         let session = record.header.session;
         match record.txn {
-            Txn::CreateSession { .. } => self.heard_of(id, session),
+            Txn::CreateSession { .. } => {
+                self.heard_of(id, session);
+                // A client that came back before its local session was made global was told that the session is unknown.
+                self.node(id).signs.timeouts.remove(&session);
+            }
             Txn::CloseSession(_) if record.header.cxid == 0 => {
                 let (now, signs) = (self.mono_of(id), &self.nodes[&id].signs);
                 let last = signs.heard.get(&session).copied().unwrap_or(0).max(signs.since);

@@ -1,8 +1,9 @@
 //! The simulated shell around each server's core: passes inputs to it, carries out its effects, and checks them.
 
 use crate::{
+    client::Intent,
     disk::{DiskReport, Ending},
-    network::{Election, Link, Parcel, Route},
+    network::{Caller, Election, Link, Parcel, Route},
     words,
     world::{Event, World},
 };
@@ -248,7 +249,7 @@ impl World {
     /// missed events when it sets its watches again.
     fn notify_client(&mut self, conn: ConnId, event: Parcel) {
         let lane = &self.net.lanes[&self.net.conns[&conn].down];
-        if !self.shape.slow_readers || lane.unread() < UNREAD_MAX {
+        if !self.shape.slow_readers || lane.unread() < UNREAD_MAX || self.sets_watches(conn) {
             return self.tell_client(conn, event);
         }
         self.count("event dropped");
@@ -259,6 +260,14 @@ impl World {
         let of = self.net.conns.get_mut(&conn).unwrap();
         (of.closing, of.sealed) = (true, true);
         self.after(DROPPED_MS, Event::ConnGone { conn });
+    }
+
+    /// Whether a client waits for the answer to setWatches. A server has room for all events that one setWatches brings:
+    /// without it the client would lose each connection by the same events.
+    fn sets_watches(&self, conn: ConnId) -> bool {
+        let Caller::Client(client) = self.net.conns[&conn].caller else { return false };
+        let client = &self.clients[client];
+        client.conn == Some(conn) && client.sent.iter().any(|sent| matches!(sent.intent, Intent::SetWatches))
     }
 
     /// Tells the member that a client's connection has ended.

@@ -434,8 +434,9 @@ impl Server {
             of.add(ms);
         }
         ensemble.election.established(epoch);
-        let master =
-            (ensemble.config.observing.masters && ensemble.votes()).then(|| ObserverMaster::new(ensemble));
+        // As upstream, also a follower that has no vote yet: it may get one while it follows.
+        let master = (ensemble.config.observing.masters && !ensemble.is_observer())
+            .then(|| ObserverMaster::new(ensemble));
         if let MemberRole::Following(follower) = &mut ensemble.role {
             follower.observers = master;
         }

@@ -61,6 +61,27 @@ fn asks(follower: &mut Follower, observer: LinkId, op: Op) -> Packet<'static> {
     packet
 }
 
+/// A server that is not in the ensemble yet follows, and gets its vote while it follows. Observers that only know this
+/// one would find no server otherwise.
+#[test]
+fn a_follower_that_is_not_listed_yet_serves_observers() {
+    let ensemble = config(&[2, 3], at(1, 0));
+    let mut member =
+        Member::start_with(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1, |config| {
+            config.observing.masters = true
+        });
+    let leader = member.follows(&[2, 3], &ensemble, 2);
+    member.hears(leader, Packet::Diff(at(0, 0)));
+    member.hears_new_leader(leader, 2, &ensemble);
+    member.hears(leader, Packet::UpToDate);
+    member.step(Input::ObserverCalls { link: FOUR });
+    assert!(!member.effects.iter().any(|effect| matches!(effect, Effect::HangUp(link) if *link == FOUR)));
+    member.hears(FOUR, Packet::ObserverInfo { accepted: Epoch(2), info: info(4) });
+    member.hears(FOUR, Packet::AckEpoch { last: at(0, 0), current: None });
+    member.hears(FOUR, Packet::Ack(at(2, 0)));
+    assert!(member.has_told(54, &Packet::UpToDate));
+}
+
 /// How often something was told.
 fn times(follower: &Follower, link: LinkId, packet: &Packet<'_>) -> usize {
     let told = |effect: &&Effect| matches!(effect, Effect::ToPeer { link: to, message: PeerMessage::Packet(of) } if *to == link && of == packet);
