@@ -80,8 +80,7 @@ const TESTS_PER_CORE: usize = 2;
 const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 /// The number of simulator seeds that run every time.
 const SIM_SEEDS: &str = "100";
-/// The number of new seeds: usually, and in the long form. Usually few, while about one of 500 fails
-/// (docs/simulation.md, "Three seeds that fail").
+/// The number of new seeds: usually, and in the long form.
 const SIM_SEEDS_FRESH: (&str, &str) = ("200", "10000");
 /// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;

@@ -94,6 +94,12 @@ enum CertsError {
     NotRotating(PathBuf),
     #[error("an authority is being replaced in {} already; `ostler certs rotate --finish` ends that", .0.display())]
     Rotating(PathBuf),
+    #[error(
+        "the key {} is not that of the authority's certificate (ca-current.pem, or the first one in ca.pem); copy the folder \
+         again from where it was whole",
+        .0.display()
+    )]
+    OtherKey(PathBuf),
     #[error("the name {0} cannot be a file's name; use letters, digits, dots, _ and -")]
     BadName(String),
     #[error("{0} is no host name and no address")]
@@ -269,6 +275,53 @@ mod tests {
         perform(&CertsCommand::Client { name: "app".into(), place: place(folder), days: 5 }).unwrap();
         rotate(true).unwrap();
         assert_eq!(trusted(folder), 1);
+    }
+
+    /// The files of a rotation that was broken off after so many of its three steps.
+    fn broken_off(folder: &Path, steps: usize) {
+        init_in(folder).unwrap();
+        let files = ["ca.pem", "ca-key.pem", "ca-current.pem"];
+        let before: Vec<_> = files.iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
+        perform(&CertsCommand::Rotate { place: place(folder), finish: false, days: 10 }).unwrap();
+        for (name, bytes) in files.iter().zip(before).skip(steps) {
+            fs::write(folder.join(name), bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_rotation_that_was_broken_off_can_be_ended() {
+        for steps in 0..=3 {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = dir.path();
+            broken_off(folder, steps);
+            let issue = || {
+                let name = "app".into();
+                perform(&CertsCommand::Client { name, place: place(folder), days: 5 }).unwrap();
+                let own = fs::read(folder.join("client-app.pem")).unwrap();
+                let own = read_key_store(&own, StoreKind::Pem, &Password::new(String::new())).unwrap();
+                let trusted = fs::read(folder.join("ca.pem")).unwrap();
+                let trusted =
+                    read_trust_store(&trusted, StoreKind::Pem, &Password::new(String::new())).unwrap();
+                let trust = ostler_tls::trust::Trust::new(trusted, Vec::new()).unwrap();
+                let now = rustls_pki_types::UnixTime::now();
+                assert_eq!(trust.check_directly(&own.chain[0], now), Ok(()), "{steps} steps");
+            };
+            issue();
+            let finish = perform(&CertsCommand::Rotate { place: place(folder), finish: true, days: 10 });
+            assert_eq!(finish.is_ok(), steps > 0, "{steps} steps");
+            assert_eq!(trusted(folder), 1);
+            issue();
+        }
+    }
+
+    #[test]
+    fn a_first_start_that_was_broken_off_can_be_repeated() {
+        let dir = tempfile::tempdir().unwrap();
+        init_in(dir.path()).unwrap();
+        fs::remove_file(dir.path().join("ca-key.pem")).unwrap();
+        init_in(dir.path()).unwrap();
+        let name = "app".into();
+        perform(&CertsCommand::Client { name, place: place(dir.path()), days: 5 }).unwrap();
     }
 
     #[test]

@@ -74,6 +74,11 @@ impl Certificate {
     }
 }
 
+/// Whether a certificate is for this public key (SubjectPublicKeyInfo in DER).
+pub fn has_public_key(certificate: &CertificateDer<'_>, public_key: &[u8]) -> bool {
+    X509Certificate::from_der(certificate).is_ok_and(|(_, read)| read.public_key().raw == public_key)
+}
+
 fn hexadecimal(number: &[u8]) -> String {
     let start = number.iter().position(|byte| *byte != 0).unwrap_or(number.len().saturating_sub(1));
     let mut text = String::new();

@@ -1,6 +1,7 @@
 //! Builds the configurations of rustls from settings and stores.
 
 use crate::{
+    certificate::has_public_key,
     principal::subject_name,
     settings::{ClientAuth, Protocol, TlsSettings},
     shown::shown,
@@ -17,7 +18,6 @@ use rustls::{
     version::{TLS12, TLS13},
 };
 use std::sync::Arc;
-use x509_parser::{certificate::X509Certificate, prelude::FromDer};
 
 /// Why settings and stores make no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +96,7 @@ fn certified(key_store: &KeyStore, provider: &CryptoProvider) -> Result<SingleCe
     let key = provider.key_provider.load_private_key(key_store.key.clone_key());
     let key = key.map_err(ConfigError::Key)?;
     if let (Some(own), Some(leaf)) = (key.public_key(), key_store.chain.first())
-        && !X509Certificate::from_der(leaf).is_ok_and(|(_, read)| read.public_key().raw == &*own)
+        && !has_public_key(leaf, &own)
     {
         let subject = subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".into());
         return Err(ConfigError::OtherKey { subject: shown(&subject) });

@@ -31,7 +31,7 @@ pub mod store;
 pub mod trust;
 pub mod verify;
 
-pub use certificate::{Certificate, CertificateError};
+pub use certificate::{Certificate, CertificateError, has_public_key};
 pub use crl::{CrlError, read_crls};
 pub use password::Password;
 pub use pem::PemError;

@@ -3,8 +3,9 @@
 use super::CertsError;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
-    KeyPair, KeyUsagePurpose, SanType, string::Ia5String,
+    KeyPair, KeyUsagePurpose, PublicKeyData, SanType, string::Ia5String,
 };
+use rustls_pki_types::pem;
 use std::net::IpAddr;
 use time::{Duration, OffsetDateTime};
 
@@ -90,7 +91,7 @@ impl Authority {
 
     /// The name of the authority.
     pub(super) fn name(&self) -> String {
-        let pem = rustls_pki_types::pem::PemObject::from_pem_slice(self.certificate.as_bytes());
+        let pem = pem::PemObject::from_pem_slice(self.certificate.as_bytes());
         let subject = pem.ok().and_then(|certificate| ostler_tls::subject_name(&certificate).ok());
         subject.map_or_else(
             || "Ostler ensemble authority".into(),
@@ -112,4 +113,17 @@ impl Authority {
         let certificate = params.signed_by(&key, &issuer)?;
         Ok(Issued { certificate: certificate.pem(), key: key.serialize_pem() })
     }
+}
+
+/// Whether a private key in PEM is that of the first certificate in PEM.
+pub(super) fn is_key_of(key: &str, certificate: &str) -> bool {
+    let certificate = pem::PemObject::from_pem_slice(certificate.as_bytes());
+    let (Ok(key), Ok(certificate)) = (KeyPair::from_pem(key), certificate) else { return false };
+    ostler_tls::has_public_key(&certificate, &key.subject_public_key_info())
+}
+
+/// The first certificate of several, in PEM.
+pub(super) fn first_certificate(pem: &str) -> &str {
+    const END: &str = "-----END CERTIFICATE-----";
+    pem.find(END).map_or(pem, |at| &pem[..at + END.len()])
 }

@@ -2,7 +2,7 @@
 
 use super::{
     CertsError,
-    authority::{Authority, Issued},
+    authority::{self, Authority, Issued},
 };
 use std::{
     fs::{self, OpenOptions, Permissions},
@@ -45,16 +45,28 @@ impl Folder {
         if self.authority_key().exists() {
             return Err(CertsError::HasAuthority(self.authority_key()));
         }
-        write(&self.authority_key(), &authority.key, PRIVATE)?;
         write(&self.authority(), &authority.certificate, PUBLIC)?;
-        write(&self.trust(), &authority.certificate, PUBLIC)
+        write(&self.trust(), &authority.certificate, PUBLIC)?;
+        // The key comes last: without it there is no authority, and `init` begins again.
+        write(&self.authority_key(), &authority.key, PRIVATE)
     }
 
     pub(super) fn read_authority(&self) -> Result<Authority, CertsError> {
         if !self.authority_key().exists() {
             return Err(CertsError::NoAuthority(self.0.clone()));
         }
-        Ok(Authority { certificate: read(&self.authority())?, key: read(&self.authority_key())? })
+        let key = read(&self.authority_key())?;
+        let certificate = read(&self.authority())?;
+        if authority::is_key_of(&key, &certificate) {
+            return Ok(Authority { certificate, key });
+        }
+        // A rotation was broken off between the key and its certificate, which is the first of those to trust.
+        let trust = read(&self.trust())?;
+        let certificate = authority::first_certificate(&trust);
+        match authority::is_key_of(&key, certificate) {
+            true => Ok(Authority { certificate: certificate.to_owned(), key }),
+            false => Err(CertsError::OtherKey(self.authority_key())),
+        }
     }
 
     pub(super) fn write_issued(&self, name: &str, issued: &Issued) -> Result<PathBuf, CertsError> {
@@ -72,7 +84,8 @@ impl Folder {
         if self.is_rotating()? {
             return Err(CertsError::Rotating(self.0.clone()));
         }
-        // The trust comes first: nothing is issued that is not trusted.
+        // The trust comes first: nothing is issued that is not trusted. The old key is gone once the new one is there, so
+        // `read_authority` takes the certificate that belongs to the key.
         write(&self.trust(), &format!("{}{}", new.certificate, read(&self.authority())?), PUBLIC)?;
         write(&self.authority_key(), &new.key, PRIVATE)?;
         write(&self.authority(), &new.certificate, PUBLIC)
@@ -85,7 +98,9 @@ impl Folder {
         if !self.is_rotating()? {
             return Err(CertsError::NotRotating(self.0.clone()));
         }
-        write(&self.trust(), &read(&self.authority())?, PUBLIC)
+        let Authority { certificate, .. } = self.read_authority()?;
+        write(&self.authority(), &certificate, PUBLIC)?;
+        write(&self.trust(), &certificate, PUBLIC)
     }
 }
 
@@ -101,7 +116,9 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertsError> {
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&new, path)
+        fs::rename(&new, path)?;
+        // The name is on disk before the next file is written.
+        fs::File::open(path.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
     replaced().map_err(|cause| CertsError::File { file: path.into(), cause })
 }

@@ -15,6 +15,13 @@ const TIME: &[BorrowedFormatItem<'_>] =
 /// The class of ZooKeeper's that writes such lines, as its pattern shortens it.
 const LOGGER: &str = "audit.Slf4jAuditLogger";
 
+/// The most characters of a user name in a line. The names of certificates and of Kerberos are shorter.
+const USER_MAX: usize = 512;
+/// The most user names in a line.
+const USERS_MAX: usize = 16;
+/// The mark of a cut name or list. No name contains it: backslashes in names are escaped.
+const CUT: &str = "\\...";
+
 /// The importance of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
@@ -87,12 +94,7 @@ fn append_record(f: &mut Fields<'_>, record: &AuditRecord, server_user: &str) ->
             f.begin("session")?;
             write!(f.text, "{session}")?;
             f.begin("user")?;
-            for (at, user) in users.iter().enumerate() {
-                if at > 0 {
-                    f.text.write_char(',')?;
-                }
-                escape(f.text, user, true)?;
-            }
+            append_users(f.text, users)?;
             f.begin("ip")?;
             write!(f.text, "{address}")?;
         }
@@ -118,6 +120,27 @@ fn append_record(f: &mut Fields<'_>, record: &AuditRecord, server_user: &str) ->
         }
     }
     f.add("result", record.result.name())
+}
+
+/// Appends user names, divided by commas. A client chooses the names of the scheme `digest`, and every write has them
+/// in its line: a long name is cut, and so is a long list.
+fn append_users(text: &mut String, users: &[String]) -> fmt::Result {
+    for (at, user) in users.iter().enumerate() {
+        if at > 0 {
+            text.write_char(',')?;
+        }
+        if at == USERS_MAX {
+            return text.write_str(CUT);
+        }
+        match user.char_indices().nth(USER_MAX) {
+            None => escape(text, user, true)?,
+            Some((end, _)) => {
+                escape(text, &user[..end], true)?;
+                text.write_str(CUT)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Entries have nothing between them, as in ZooKeeper.

@@ -26,8 +26,12 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
                 _ => (name, value),
             };
             let Some(key) = keys::find_property(name) else { continue };
-            entries
-                .retain(|entry| keys::find_property(&entry.key).is_none_or(|known| known.name != key.name));
+            // Keys of a family such as authProvider.N do not replace each other.
+            let is_same = |earlier: &Entry| {
+                let known = keys::find_property(&earlier.key);
+                known.is_some_and(|known| known.name == key.name) && (!key.is_family() || earlier.key == name)
+            };
+            entries.retain(|entry| !is_same(entry));
             entries.push(Entry {
                 location: SettingLocation::in_variable(variable),
                 key: name.into(),
@@ -115,6 +119,17 @@ mod tests {
             ("SERVER_JVMFLAGS", "-Dzookeeper.maxCnxns=2 -Dzookeeper.maxCnxns=3"),
         ];
         assert_eq!(shown(&flags), ["SERVER_JVMFLAGS: zookeeper.maxCnxns=3"]);
+    }
+
+    #[test]
+    fn the_keys_of_a_family_all_count() {
+        let first = "-Dzookeeper.authProvider.1=a -Dzookeeper.authProvider.2=b -Dzookeeper.superUser.1=x";
+        let flags = [("SERVER_JVMFLAGS", first), ("JVMFLAGS", "-Dzookeeper.authProvider.1=c")];
+        let expected =
+            ["zookeeper.authProvider.2=b", "zookeeper.superUser.1=x", "zookeeper.authProvider.1=c"];
+        let shown: Vec<String> =
+            shown(&flags).iter().filter_map(|line| Some(line.split_once(": ")?.1.to_owned())).collect();
+        assert_eq!(shown, expected);
     }
 
     #[test]

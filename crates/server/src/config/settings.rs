@@ -49,7 +49,9 @@ impl Settings {
     }
 
     fn take_family_member(&mut self, key: &'static Key, entry: Entry) {
-        let same = self.families.iter().position(|(_, earlier)| earlier.key == entry.key);
+        // A line of the file and a flag of the JVM name one key.
+        let bare = |entry: &Entry| entry.key.strip_prefix("zookeeper.").unwrap_or(&entry.key).to_owned();
+        let same = self.families.iter().position(|(_, earlier)| bare(earlier) == bare(&entry));
         if let Some(position) = same {
             let (_, earlier) = self.families.remove(position);
             self.note_repetition(&entry, &earlier);
