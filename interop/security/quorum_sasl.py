@@ -120,10 +120,7 @@ def change(makes, port, mechanism, folder):
 def stays_out(makes, port, mechanism, folder):
     """A server with a wrong password or principal, and one that does not log in, do not come in."""
     cluster = Cluster(makes, folder, port, settings(mechanism, 3), host=lambda n: "localhost")
-    wrong = {
-        mechanism.wrong_is: {JAAS: mechanism.wrong},
-        "no login": dict.fromkeys(KEYS, "false"),
-    }
+    wrong = {mechanism.wrong_is: {JAAS: mechanism.wrong}, "no login": dict.fromkeys(KEYS, "false")}
     bad = cluster[3]
     usual = dict(bad.settings)
     with cluster:

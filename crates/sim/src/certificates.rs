@@ -59,7 +59,7 @@ impl World {
         let life = self.nodes[&id].life;
         if refusal == Refusal::ByCalled {
             self.election_link_up(id, to);
-            // What the caller says meets the end of the connection.
+            // The caller's vote meets the end of the connection.
             self.net.votes.remove(&(id, to));
         }
         let delay = self.chance.between(1, 20);

@@ -445,7 +445,7 @@ impl World {
         };
         self.net.links.insert(link, of);
         if refusal.is_some() {
-            // What the learner says meets the end of the connection.
+            // The learner's packets meet the end of the connection.
             [up, down].into_iter().for_each(|lane| self.net.kill(lane));
             let delay = self.chance.between(1, 20);
             self.after(delay, Event::Gone { id, life, link });
