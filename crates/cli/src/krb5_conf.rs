@@ -14,7 +14,8 @@ pub(crate) fn take_from_jvm_flags() {
         return;
     }
     let flags = VARIABLES.iter().filter_map(|name| env::var(name).ok());
-    let Some(file) = flags.filter_map(|flags| file_in(&flags).map(str::to_owned)).last() else { return };
+    let files = flags.filter_map(|flags| file_in(&flags).map(str::to_owned));
+    let Some(file) = files.collect::<Vec<_>>().pop() else { return };
     let Ok(program) = env::current_exe() else { return };
     let error = Command::new(program).args(env::args_os().skip(1)).env(OF_LIBRARY, file).exec();
     eprintln!("ostler: cannot start again with {OF_LIBRARY}: {error}");

@@ -35,6 +35,7 @@ mod tls_files;
 mod tls_handshake;
 mod traffic;
 mod unidentified;
+mod watched_files;
 
 pub use audit::AuditError;
 pub use boot::RunningServer;

@@ -6,6 +6,7 @@ use crate::{
     error::ServerError,
     principal_names::PrincipalNames,
     sasl_logins::{ClientMechanism, KerberosService, SaslLogins, SaslQueue, SharedUsers},
+    watched_files::{LOOK_EVERY, SettledContents},
 };
 use ostler_kerberos::{Acceptor, Initiator, KeySource, default_realm};
 use ostler_sasl::{
@@ -16,12 +17,8 @@ use std::{
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 use tokio::{task::JoinSet, task::spawn_blocking};
-
-/// The time between two looks at the file.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The parts that log clients in.
 pub(crate) struct SaslParts {
@@ -46,20 +43,19 @@ enum ClientLogins {
     Kerberos(KerberosLogin),
 }
 
-/// Reads the file. The error says what to do, and has no secret.
-fn read(settings: &SaslSettings) -> Result<(String, ClientLogins), ServerError> {
+/// Reads the text of the file. The error says what to do, and has no secret.
+fn read(settings: &SaslSettings, text: &str) -> Result<ClientLogins, ServerError> {
     let file = settings.file();
-    let text = read_text(file)?;
-    let found = match settings {
+    Ok(match settings {
         SaslSettings::UsersFile(_) => {
-            let users = Users::parse(Profile::Clients, &text).map_err(|error| failed(file, error))?;
+            let users = Users::parse(Profile::Clients, text).map_err(|error| failed(file, error))?;
             ClientLogins::Digest(users)
         }
         SaslSettings::Jaas { section, super_password, is_needed, .. } => {
-            if !is_needed && jaas_file(section, &text)?.section(&section.section).is_none() {
-                return Ok((text, ClientLogins::None));
+            if !is_needed && jaas_file(section, text)?.section(&section.section).is_none() {
+                return Ok(ClientLogins::None);
             }
-            match login(section, &text)? {
+            match login(section, text)? {
                 Login::Kerberos(kerberos) => ClientLogins::Kerberos(kerberos),
                 Login::Digest { users, .. } => {
                     let mut users = known(Profile::Clients, &users);
@@ -70,8 +66,7 @@ fn read(settings: &SaslSettings) -> Result<(String, ClientLogins), ServerError> 
                 }
             }
         }
-    };
-    Ok((text, found))
+    })
 }
 
 fn failed(file: &Path, problem: impl ToString) -> ServerError {
@@ -190,7 +185,8 @@ impl SaslParts {
     /// Reads the file for the first time. `None` if it has no users and none are needed.
     pub(crate) fn open(settings: &SaslSettings) -> Result<Option<SaslParts>, ServerError> {
         let file = settings.file();
-        let (text, found) = read(settings)?;
+        let text = read_text(file)?;
+        let found = read(settings, &text)?;
         let (mechanism, watched) = match (found, settings) {
             (ClientLogins::None, _) => {
                 tracing::warn!(
@@ -241,35 +237,68 @@ fn principal_names(settings: &PrincipalSettings, file: &Path) -> Result<Principa
 }
 
 /// Looks at the file until it is dropped.
-async fn watch(WatchedUsers { settings, mut text, users }: WatchedUsers) {
+async fn watch(WatchedUsers { settings, text, users }: WatchedUsers) {
+    // `None` while the file cannot be read.
+    let mut contents = SettledContents::new(Some(text));
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
-        let again = settings.clone();
-        let Ok(found) = spawn_blocking(move || read(&again)).await else { return };
-        let file = settings.file().display();
-        match found {
-            Ok((same, _)) if same == text => {}
-            Ok((changed, ClientLogins::Digest(now))) => {
-                tracing::info!(%file, users = now.len(), "the users of SASL have changed");
-                users.replace(now);
-                text = changed;
-            }
-            Ok((changed, ClientLogins::None)) => {
-                tracing::warn!(%file, "the section with the users of SASL is gone: no client can log in by SASL");
-                users.replace(Users::default());
-                text = changed;
-            }
-            Ok((changed, ClientLogins::Kerberos(_))) => {
-                tracing::error!(
-                    %file,
-                    "the section with the users of SASL asks for Kerberos now: restart the server for that; until then the \
-                     users that were read before stay in force"
-                );
-                text = changed;
-            }
-            Err(error) => {
-                tracing::error!(%error, "the users of SASL cannot be read again: those that were read before stay in force");
-            }
+        let path = settings.file().to_owned();
+        let Ok(found) = spawn_blocking(move || std::fs::read_to_string(path)).await else { return };
+        if contents.note(found.ok()) {
+            use_changed(&settings, contents.in_force().as_deref(), &users);
         }
+    }
+}
+
+/// Uses the users of a file that has changed.
+fn use_changed(settings: &SaslSettings, text: Option<&str>, users: &SharedUsers) {
+    let file = settings.file().display();
+    // Without its text the file is read once more, for the error.
+    let found = match text {
+        Some(text) => read(settings, text),
+        None => read_text(settings.file()).and_then(|text| read(settings, &text)),
+    };
+    match found {
+        Ok(ClientLogins::Digest(now)) => {
+            tracing::info!(%file, users = now.len(), "the users of SASL have changed");
+            users.replace(now);
+        }
+        Ok(ClientLogins::None) => {
+            tracing::warn!(%file, "the section with the users of SASL is gone: no client can log in by SASL");
+            users.replace(Users::default());
+        }
+        Ok(ClientLogins::Kerberos(_)) => tracing::error!(
+            %file,
+            "the section with the users of SASL asks for Kerberos now: restart the server for that; until then the users that \
+             were read before stay in force"
+        ),
+        Err(error) => {
+            tracing::error!(%error, "the users of SASL cannot be read again: those that were read before stay in force");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_sasl::digest_md5::Users;
+    use std::fs;
+
+    #[test]
+    fn users_stay_in_force_while_their_file_is_gone_or_broken() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("users");
+        fs::write(&file, "bob:secret\n").unwrap();
+        let settings = SaslSettings::UsersFile(file.clone());
+        let Ok(ClientLogins::Digest(first)) = read(&settings, "bob:secret\n") else { panic!("no users") };
+        let users = SharedUsers::new(first);
+        let count = || Users::len(&users.current());
+        fs::remove_file(&file).unwrap();
+        use_changed(&settings, None, &users);
+        assert_eq!(count(), 1);
+        use_changed(&settings, Some("no colon"), &users);
+        assert_eq!(count(), 1);
+        use_changed(&settings, Some("bob:secret\nann:other\n"), &users);
+        assert_eq!(count(), 2);
     }
 }

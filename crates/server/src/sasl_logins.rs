@@ -30,7 +30,7 @@ impl SharedUsers {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(users);
     }
 
-    fn current(&self) -> Arc<Users> {
+    pub(crate) fn current(&self) -> Arc<Users> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

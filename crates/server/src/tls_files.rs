@@ -1,22 +1,22 @@
 //! Reads the files of TLS at the start, and again when they change.
 
-use crate::{error::ServerError, tls_handshake::TlsConfig};
+use crate::{
+    error::ServerError,
+    tls_handshake::TlsConfig,
+    watched_files::{LOOK_EVERY, SettledContents},
+};
 use ostler_tls::{
     material::{TlsFileContents, TlsFileError, TlsMaterial},
     settings::TlsSettings,
 };
-use std::time::Duration;
 use tokio::task::spawn_blocking;
-
-/// The time between two looks at the files.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// The files of one set of keys, and the configuration that was made of them.
 pub(crate) struct TlsFiles<C> {
     settings: TlsSettings,
     /// The keys, for messages.
     keys: &'static str,
-    contents: TlsFileContents,
+    contents: SettledContents<TlsFileContents>,
     build: fn(&TlsMaterial, &TlsSettings) -> Result<C, TlsFileError>,
 }
 
@@ -28,7 +28,7 @@ impl<C: Send + 'static> TlsFiles<C> {
         build: fn(&TlsMaterial, &TlsSettings) -> Result<C, TlsFileError>,
     ) -> Result<(TlsFiles<C>, C), ServerError> {
         // Before the files are used: a change meanwhile is seen at the next look.
-        let contents = TlsFileContents::read(&settings);
+        let contents = SettledContents::new(TlsFileContents::read(&settings));
         let built = TlsMaterial::read(&settings).and_then(|material| build(&material, &settings));
         let config = built.map_err(|source| ServerError::Tls { keys, source })?;
         Ok((TlsFiles { settings, keys, contents, build }, config))
@@ -36,11 +36,9 @@ impl<C: Send + 'static> TlsFiles<C> {
 
     /// Reads the files again if they have changed. If they cannot be used, what was read before stays in force.
     fn look(&mut self) -> Option<C> {
-        let contents = TlsFileContents::read(&self.settings);
-        if contents == self.contents {
+        if !self.contents.note(TlsFileContents::read(&self.settings)) {
             return None;
         }
-        self.contents = contents;
         let built =
             TlsMaterial::read(&self.settings).and_then(|material| (self.build)(&material, &self.settings));
         match built {
@@ -109,12 +107,13 @@ mod tests {
         };
         let (mut files, _) = TlsFiles::open(settings, "ssl.*", TlsMaterial::server_config).unwrap();
         assert!(files.look().is_none(), "nothing has changed");
+        let mut look_twice = || files.look().or_else(|| files.look());
         fs::write(&location, "broken").unwrap();
-        assert!(files.look().is_none());
+        assert!(look_twice().is_none());
         fs::remove_file(&location).unwrap();
-        assert!(files.look().is_none());
+        assert!(look_twice().is_none());
         fs::write(&location, key_store()).unwrap();
-        assert!(files.look().is_some());
+        assert!(look_twice().is_some());
         assert!(files.look().is_none(), "once");
     }
 

@@ -130,7 +130,8 @@ mod tests {
     fn a_list_is_logged_without_duplicates_and_with_identities_for_auth() {
         let read = |scheme: &str, id: &str| Acl { perms: Perms::READ, id: Id::new(scheme, id) };
         let asked = [read("auth", ""), Acl::world(Perms::ALL), read("auth", "")];
-        let given = ExpectedAcl::new("/a", &asked, &IDENTITIES[..2]);
+        let ids = IDENTITIES[..2].iter().map(|(_, id)| Id::new("digest", *id)).collect::<Vec<_>>();
+        let given = ExpectedAcl::new("/a", &asked, &ids);
         let [one, two] = [0, 1].map(|at| read("digest", IDENTITIES[at].1));
         let kept = [one, two, Acl::world(Perms::ALL)];
         assert!(given.is(("/a", &kept)) && given.is(("/a0000000012", &kept)));
