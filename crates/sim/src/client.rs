@@ -176,7 +176,7 @@ impl World {
             return self.hang_up_client(client);
         }
         // A client says nothing else until it has logged in.
-        if !of.open || of.login != Login::Done {
+        if !of.is_ready() {
             return;
         }
         if idle > of.timeout_ms / 4 {

@@ -381,7 +381,8 @@ impl World {
 
     /// Asks for a reconfiguration through a random client.
     fn reconfigure(&mut self, chance: &mut Chance) {
-        let open: Vec<usize> = (0..self.clients.len()).filter(|client| self.clients[*client].open).collect();
+        let open: Vec<usize> =
+            (0..self.clients.len()).filter(|client| self.clients[*client].is_ready()).collect();
         let ids = self.ids();
         let (id, observer) = (chance.pick(&ids), chance.one_in(3));
         if !self.shape.reconfig || open.is_empty() {

@@ -42,6 +42,11 @@ pub(crate) enum Login {
 pub(crate) struct Exchanges(BTreeMap<ConnId, ServerExchange>);
 
 impl Client {
+    /// Whether the client has a session on its connection, and has logged in if it does that.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.open && self.login == Login::Done
+    }
+
     /// The identities of the client's connection, in the order in which it proves them.
     pub(crate) fn ids(&self) -> Vec<Id> {
         let certificate = self.certificate.map(|which| Id::new("x509", SUBJECTS[which]));

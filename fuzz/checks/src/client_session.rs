@@ -5,7 +5,8 @@ mod ledger;
 use crate::script::Script;
 use ledger::Ledger;
 use ostler_client_core::{
-    AttemptId, AuthInfo, Config, Input, Mono, RequestId, SaslCredentials, Session, WatchId,
+    AttemptId, AuthInfo, Config, Input, Mono, RequestId, SaslCredentials, SaslLogin, SaslStep, Session,
+    WatchId,
 };
 use ostler_proto::{
     connect::ConnectResponse,
@@ -51,8 +52,10 @@ struct Client {
 impl Client {
     fn new(flags: u8) -> Client {
         let mut config = Config::new(1 + usize::from(flags >> 6), u64::from(flags));
-        config.sasl =
-            (flags & SASL != 0).then(|| SaslCredentials { user: "u\"".into(), password: "p".into() });
+        config.sasl = (flags & SASL != 0).then(|| match flags & IDENTITY {
+            0 => SaslLogin::DigestMd5(SaslCredentials { user: "u\"".into(), password: "p".into() }),
+            _ => SaslLogin::OfCaller,
+        });
         config.new_session_after_loss = flags & ONE_SESSION == 0;
         config.read_only = flags & READ_ONLY != 0;
         if flags & IDENTITY != 0 {
@@ -86,8 +89,19 @@ impl Client {
             8 => self.granted(attempt, script),
             9 => self.answered(attempt, script),
             10 => self.notified(attempt, script),
-            _ => self.step(Input::FoundReadWrite { host: 0 }),
+            _ => self.seldom(attempt, script),
         }
+    }
+
+    fn seldom(&mut self, attempt: AttemptId, script: &mut Script<'_>) {
+        let step = match script.byte() % 8 {
+            0 => SaslStep::Complete,
+            1 => SaslStep::Refused,
+            2 => SaslStep::Unavailable,
+            3 | 4 => SaslStep::Send(script.take(3).to_vec()),
+            _ => return self.step(Input::FoundReadWrite { host: 0 }),
+        };
+        self.step(Input::SaslStep { attempt, step });
     }
 
     fn next_id(&mut self) -> RequestId {
