@@ -7,6 +7,7 @@ mod ensemble;
 mod explain;
 mod server;
 mod shell;
+mod tls_options;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

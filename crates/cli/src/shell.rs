@@ -26,6 +26,7 @@ mod walk;
 mod watches;
 mod words;
 
+use crate::tls_options::TlsOptions;
 use answer::OutputStyle;
 use clap::Args;
 use client_configuration::ClientConfiguration;
@@ -91,15 +92,8 @@ pub(crate) struct ShellArgs {
     /// File with the password for SASL on its first line.
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
-    /// PEM file with the certificate authorities to trust; switches TLS on.
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
-    /// PEM file with this client's certificate chain for TLS.
-    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
-    tls_cert: Option<PathBuf>,
-    /// PEM file with the private key of the certificate in --tls-cert.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsOptions,
     /// Servers [default: localhost:2181], and a command with its arguments [default: commands from the prompt or the
     /// standard input].
     #[arg(trailing_var_arg = true, value_name = "HOST:PORT,...[/ROOT]] [COMMAND [ARGS]")]
@@ -221,7 +215,7 @@ impl ShellArgs {
         let of_java = self.client_configuration.as_deref().map(ClientConfiguration::read).transpose()?;
         let (sasl, tls) = match &of_java {
             Some(of_java) => (of_java.sasl()?, of_java.tls()?.map(Tls::Stores)),
-            None => (sasl, self.tls()?),
+            None => (sasl, self.tls.read()?.map(Tls::Pem)),
         };
         Ok(ConnectOptions {
             session_timeout: Duration::from_millis(self.timeout),
@@ -232,19 +226,6 @@ impl ShellArgs {
             tls,
         })
     }
-
-    fn tls(&self) -> Result<Option<Tls>, ShellError> {
-        let Some(authorities) = &self.tls_ca else { return Ok(None) };
-        let own = match (&self.tls_cert, &self.tls_key) {
-            (Some(chain), Some(key)) => Some((bytes_of(chain)?, bytes_of(key)?)),
-            _ => None,
-        };
-        Ok(Some(Tls::Pem { authorities: bytes_of(authorities)?, own }))
-    }
-}
-
-fn bytes_of(path: &Path) -> Result<Vec<u8>, ShellError> {
-    fs::read(path).map_err(|cause| ShellError::File { path: path.to_owned(), cause })
 }
 
 fn text_of(path: &Path) -> Result<String, ShellError> {
