@@ -130,11 +130,8 @@ impl Clients {
     /// Goes on with a connection. If it is answered, the next one takes its place.
     fn advance(&mut self, number: usize) -> Result<()> {
         let client = &mut self.clients[number];
-        let failed = |cause: io::Error| match cause.kind() {
-            ErrorKind::UnexpectedEof => self.target.refused(number),
-            _ => self.target.not_connected(number, cause),
-        };
-        client.exchange(&mut self.buffer, &mut self.encrypted).map_err(failed)?;
+        let exchanged = client.exchange(&mut self.buffer, &mut self.encrypted);
+        exchanged.map_err(|cause| self.target.failed(number, cause))?;
         let timeout_ms = match split(&client.answer, FRAME_LIMIT) {
             Split::Frame { payload, .. } => ConnectResponse::read(payload)?.timeout_ms,
             Split::Incomplete { .. } => return Ok(()),

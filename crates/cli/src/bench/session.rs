@@ -66,8 +66,12 @@ impl Target {
         while sessions.len() < count {
             let first = sessions.len();
             let batch = HANDSHAKES.min(count - first);
-            let streams =
+            let mut streams =
                 (first..first + batch).map(|n| self.greet(n)).collect::<Result<Vec<Wire<TcpStream>>>>()?;
+            // All connect requests leave before the first answer is waited for: the server's disk is not waited for each time.
+            for (number, stream) in (first..).zip(&mut streams) {
+                stream.finish_handshake().map_err(|cause| self.failed(number, cause))?;
+            }
             for stream in streams {
                 let session = self.finish_handshake(stream, sessions.len())?;
                 sessions.push(session);
@@ -93,8 +97,18 @@ impl Target {
     fn greet(self, number: usize) -> Result<Wire<TcpStream>> {
         let wire = self.connect(number).and_then(|stream| Wire::new(stream, self.tls, number));
         let mut wire = wire.map_err(|cause| self.not_connected(number, cause))?;
-        wire.greet(&self.connect_frame(SessionId::NONE, &[0; 16])).map_err(|_| self.refused(number))?;
+        let greeted = wire.greet(&self.connect_frame(SessionId::NONE, &[0; 16]));
+        greeted.map_err(|cause| self.failed(number, cause))?;
         Ok(wire)
+    }
+
+    /// The error of a connection that ended before it had a session.
+    pub(crate) fn failed(self, number: usize, cause: io::Error) -> BenchError {
+        match cause.kind() {
+            ErrorKind::ConnectionRefused | ErrorKind::InvalidData => self.not_connected(number, cause),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => BenchError::Silent(self.patience),
+            _ => self.refused(number),
+        }
     }
 
     /// The error of a connection that could not be made.
@@ -138,10 +152,7 @@ impl Target {
 
     fn finish_handshake(self, mut stream: Wire<TcpStream>, number: usize) -> Result<Session> {
         let payload = read_frame(&mut stream, number).map_err(|cause| match cause {
-            BenchError::Lost { cause, .. } if cause.kind() == ErrorKind::InvalidData => {
-                self.not_connected(number, cause)
-            }
-            BenchError::Lost { .. } => self.refused(number),
+            BenchError::Lost { cause, .. } => self.failed(number, cause),
             other => other,
         })?;
         let response = ConnectResponse::read(&payload)?;

@@ -83,6 +83,16 @@ impl<S: Read + Write> Wire<S> {
         flush(&mut tls, &mut self.socket)
     }
 
+    /// Ends the handshake of TLS on a blocking socket, and sends the bytes that wait for its end.
+    pub(crate) fn finish_handshake(&mut self) -> io::Result<()> {
+        let Some(tls) = &self.tls else { return Ok(()) };
+        let mut tls = locked(tls);
+        while tls.is_handshaking() {
+            tls.complete_io(&mut self.socket)?;
+        }
+        flush(&mut tls, &mut self.socket)
+    }
+
     /// Reads once from a nonblocking socket into `buffer` from `kept` on. The buffer grows as needed; `encrypted` is only
     /// room to work in.
     ///
@@ -201,7 +211,10 @@ fn read_some(socket: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
 fn decrypt(tls: &mut ClientConnection, mut encrypted: &[u8], into: &mut [u8]) -> io::Result<usize> {
     let mut size = 0;
     while !encrypted.is_empty() {
-        tls.read_tls(&mut encrypted)?;
+        // 0 after the server's last word of TLS: nothing more is read.
+        if tls.read_tls(&mut encrypted)? == 0 {
+            break;
+        }
         let state = match tls.process_new_packets() {
             Ok(state) => state,
             Err(error) => return Err(io::Error::new(ErrorKind::InvalidData, error)),
