@@ -59,16 +59,17 @@ class Ostler:
 
 
 class Bench:
-    """The load generator, pointed at one port, or at those of an ensemble."""
+    """The load generator, pointed at one port, or at those of an ensemble. `options` go with every load."""
 
-    def __init__(self, program, *ports):
-        self.program, self.port = program, ports[0]
+    def __init__(self, program, *ports, options=()):
+        self.program, self.port, self.options = program, ports[0], list(options)
         self.servers = ",".join("127.0.0.1:%d" % port for port in ports)
         if not os.path.exists(program):
             raise Failed("no %s: run cargo build --release" % program)
 
     def __call__(self, *words, command=()):
         line = [self.program, "bench", "--json", "--server", self.servers]
+        line += self.options
         line += [str(word) for word in words] + (["--"] + list(command) if command else [])
         done = subprocess.run(line, capture_output=True, text=True)
         if done.returncode:

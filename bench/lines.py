@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
+import secure
 from candidates import Ensemble, Failed
 
 HIGHER, LOWER = "higher", "lower"
@@ -267,6 +268,42 @@ def lines(size):
             [
                 Figure("set_p50", three + ", 3 sessions x 1 outstanding: p50 of setData", LOWER, "us"),
                 Figure("set_p99", "p99 of setData", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "10",
+            secure.secure_mix("get"),
+            [
+                Figure("rate", "TLS: getData, " + load, HIGHER, "/s"),
+                Figure("cpu", "TLS: server CPU per getData", LOWER, "us"),
+                Figure("p99", "TLS: p99 of getData", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "11",
+            secure.secure_mix("set"),
+            [
+                Figure("rate", "TLS: setData with fsync, " + load, HIGHER, "/s"),
+                Figure("cpu", "TLS: server CPU per setData", LOWER, "us"),
+                Figure("p99", "TLS: p99 of setData", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "12",
+            secure.handshakes,
+            [
+                Figure("rate", "TLS: full handshakes, 8 at once, sessions taken up", HIGHER, "/s"),
+                Figure("cpu", "TLS: server CPU per handshake", LOWER, "us"),
+            ],
+        ),
+        Line(
+            "13",
+            secure.latency,
+            [
+                Figure("plain_p50", f"p50 of getData at {size.rate:,}/s, plain", LOWER, "us"),
+                Figure("tls_p50", "the same over TLS", LOWER, "us"),
+                Figure("plain_p99", f"p99 of getData at {size.rate:,}/s, plain", LOWER, "us"),
+                Figure("tls_p99", "the same over TLS", LOWER, "us"),
             ],
         ),
     ]

@@ -8,6 +8,7 @@ mod explain;
 mod krb5_conf;
 mod server;
 mod shell;
+mod tls_options;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

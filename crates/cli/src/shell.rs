@@ -26,6 +26,7 @@ mod walk;
 mod watches;
 mod words;
 
+use crate::tls_options::TlsOptions;
 use answer::OutputStyle;
 use clap::Args;
 use client_configuration::ClientConfiguration;
@@ -92,6 +93,7 @@ pub(crate) struct ShellArgs {
     /// File with the password for SASL on its first line.
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
+<<<<<<< HEAD
     /// Log in by Kerberos (SASL GSSAPI), with the tickets of kinit or with --kerberos-keytab.
     #[arg(long, conflicts_with_all = ["sasl_user", "client_configuration"])]
     kerberos: bool,
@@ -113,6 +115,10 @@ pub(crate) struct ShellArgs {
     /// PEM file with the private key of the certificate in --tls-cert.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
+=======
+    #[command(flatten)]
+    tls: TlsOptions,
+>>>>>>> w24-bench
     /// Servers [default: localhost:2181], and a command with its arguments [default: commands from the prompt or the
     /// standard input].
     #[arg(trailing_var_arg = true, value_name = "HOST:PORT,...[/ROOT]] [COMMAND [ARGS]")]
@@ -236,7 +242,7 @@ impl ShellArgs {
         let of_java = self.client_configuration.as_deref().map(ClientConfiguration::read).transpose()?;
         let (sasl, tls) = match &of_java {
             Some(of_java) => (of_java.sasl()?, of_java.tls()?.map(Tls::Stores)),
-            None => (sasl, self.tls()?),
+            None => (sasl, self.tls.read()?.map(Tls::Pem)),
         };
         Ok(ConnectOptions {
             session_timeout: Duration::from_millis(self.timeout),
@@ -247,6 +253,7 @@ impl ShellArgs {
             tls,
         })
     }
+<<<<<<< HEAD
 
     fn kerberos(&self) -> Option<KerberosLogin> {
         let login = match (&self.kerberos_keytab, &self.kerberos_principal) {
@@ -268,6 +275,8 @@ impl ShellArgs {
 
 fn bytes_of(path: &Path) -> Result<Vec<u8>, ShellError> {
     fs::read(path).map_err(|cause| ShellError::File { path: path.to_owned(), cause })
+=======
+>>>>>>> w24-bench
 }
 
 fn text_of(path: &Path) -> Result<String, ShellError> {

@@ -149,7 +149,7 @@ impl ClientBuilder {
     /// # Errors
     /// [`Error::Tls`] if the certificates or the key cannot be used.
     pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
-        Ok(self.tls(tls::config(authorities, own)?))
+        Ok(self.tls(tls::pem_tls_config(authorities, own)?))
     }
 
     /// Uses TLS with the key store and trust store of a Java client: PEM, PKCS12 or JKS files.

@@ -139,6 +139,7 @@ pub use retry::RetryPolicy;
 pub use rustls;
 pub use session::{Hold, Session};
 pub use states::StateStream;
+pub use tls::pem_tls_config;
 pub use watch::{AddWatchMode, Watch, WatchStream, WatchedEvent};
 pub use watch_ops::WatcherType;
 pub use writes::{Reconfig, SetAcl, SetData};

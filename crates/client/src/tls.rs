@@ -8,7 +8,12 @@ use rustls::ClientConfig;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use std::{fmt::Display, sync::Arc};
 
-pub(crate) fn config(authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<ClientConfig> {
+/// The configuration that [`ClientBuilder::tls_pem`](crate::ClientBuilder::tls_pem) uses: certificates in PEM, those of
+/// the trusted authorities and this client's own chain and key.
+///
+/// # Errors
+/// [`Error::Tls`] if the certificates or the key cannot be used.
+pub fn pem_tls_config(authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<ClientConfig> {
     let authorities = certificates(authorities, "the authorities to trust")?;
     let trust = Trust::new(authorities, Vec::new());
     let trust = Arc::new(trust.map_err(|cause| problem("the authorities to trust", cause))?);

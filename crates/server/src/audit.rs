@@ -19,6 +19,7 @@ use crate::{
     error::ServerError,
 };
 use file::RollingFile;
+use line::LineMaker;
 use ostler_server_core::audit::{AuditOperation, AuditRecord, AuditResult};
 pub(crate) use queue::AuditQueue;
 use std::{
@@ -71,7 +72,7 @@ impl RunningAudit {
             AuditTarget::Journald => return Err(AuditError::NoJournal.into()),
         };
         let queue = Arc::new(AuditQueue::default());
-        let work = AuditThread { queue: queue.clone(), writer, server_user: os_user::name() };
+        let work = AuditThread { queue: queue.clone(), writer, lines: LineMaker::new(os_user::name()) };
         let builder = thread::Builder::new().name("audit".into());
         let thread = builder.spawn(|| work.run()).map_err(ServerError::Thread)?;
         Ok(RunningAudit { queue, thread: Some(thread) })

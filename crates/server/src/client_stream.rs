@@ -5,6 +5,7 @@
 
 use rustls::ServerConnection;
 use std::{
+    cell::RefCell,
     io::{self, IoSlice, Read, Write},
     pin::Pin,
     task::{Context, Poll, ready},
@@ -13,6 +14,16 @@ use tokio::{
     io::{AsyncRead, AsyncWriteExt, ReadBuf},
     net::TcpStream,
 };
+
+/// The most encrypted bytes of one read.
+const ENCRYPTED_SIZE: usize = 40 << 10;
+/// A reader with room for that and for a record of which the beginning came before.
+const ROOM_FOR_ALL: usize = ENCRYPTED_SIZE + (18 << 10);
+
+thread_local! {
+    /// As connections have no buffer of their own to read into, each thread has one for what is encrypted.
+    static ENCRYPTED: RefCell<Vec<u8>> = RefCell::new(vec![0; ENCRYPTED_SIZE]);
+}
 
 /// A client's socket.
 pub(crate) enum ClientStream {
@@ -28,6 +39,23 @@ pub(crate) struct TlsStream {
 
 /// The socket as rustls uses it. It never waits.
 pub(crate) struct Unblocked<'a>(pub(crate) &'a TcpStream);
+
+/// The socket of a task that waits for it. Unlike [`Unblocked`], this remembers that a short read has emptied the socket,
+/// and saves the call that would only say so.
+struct Polled<'a, 'c, 'w> {
+    tcp: &'a mut TcpStream,
+    cx: &'c mut Context<'w>,
+}
+
+impl Read for Polled<'_, '_, '_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut buffer = ReadBuf::new(into);
+        match Pin::new(&mut *self.tcp).poll_read(self.cx, &mut buffer) {
+            Poll::Ready(done) => done.map(|()| buffer.filled().len()),
+            Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+}
 
 impl Read for Unblocked<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -63,15 +91,48 @@ impl TlsStream {
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Poll::Ready(Ok(0)),
                 read => return Poll::Ready(read),
             }
-            ready!(self.tcp.poll_read_ready(cx))?;
-            match self.tls.read_tls(&mut Unblocked(&self.tcp)) {
-                Ok(0) => return Poll::Ready(Ok(0)),
-                Ok(_) => self.process()?,
-                // The socket was not ready after all.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            let arrived = if into.len() < ROOM_FOR_ALL {
+                match self.tls.read_tls(&mut Polled { tcp: &mut self.tcp, cx }) {
+                    Ok(0) => Ok(None),
+                    Ok(_) => self.process().map(|()| Some(0)),
+                    Err(error) => Err(error),
+                }
+            } else {
+                ENCRYPTED.with_borrow_mut(|encrypted| {
+                    match (Polled { tcp: &mut self.tcp, cx }).read(encrypted)? {
+                        0 => Ok(None),
+                        size => self.decrypt(&encrypted[..size], into).map(Some),
+                    }
+                })
+            };
+            match arrived {
+                Ok(None) => return Poll::Ready(Ok(0)),
+                // No record is whole yet, or what came was not for the reader.
+                Ok(Some(0)) => {}
+                Ok(Some(size)) => return Poll::Ready(Ok(size)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Poll::Pending,
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
+    }
+
+    /// Decrypts many records at once: rustls by itself reads 4 KiB. Returns the number of bytes for the reader, for which
+    /// there is room.
+    fn decrypt(&mut self, mut encrypted: &[u8], into: &mut [u8]) -> io::Result<usize> {
+        let mut size = 0;
+        while !encrypted.is_empty() {
+            // 0 after the client's last word of TLS: nothing more is read.
+            if self.tls.read_tls(&mut encrypted)? == 0 {
+                break;
+            }
+            self.process()?;
+            match self.tls.reader().read(&mut into[size..]) {
+                Ok(read) => size += read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(size)
     }
 
     /// Decrypts what has come. If that is no TLS, the alert for the client goes out, if the socket takes it.

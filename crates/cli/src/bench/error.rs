@@ -1,7 +1,8 @@
 //! Errors that end a run.
 
+use crate::tls_options::UnreadableFile;
 use ostler_proto::jute::JuteError;
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 /// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
@@ -10,9 +11,18 @@ pub(crate) enum BenchError {
     Refused(SocketAddr),
     #[error("cannot connect to {server}: {cause}")]
     Connect { server: SocketAddr, cause: io::Error },
+    #[error("cannot read {}: {cause}", .path.display())]
+    File { path: PathBuf, cause: io::Error },
+    #[error(transparent)]
+    TlsFiles(ostler_client::Error),
+    #[error(
+        "there is no TLS session with {server}: {cause}; --tls-ca names the authority of its certificate"
+    )]
+    Tls { server: SocketAddr, cause: io::Error },
     #[error(
         "{server} closed connection {number} before it granted a session: it may lack a quorum, or limit the \
-         connections of one address (maxClientCnxns=0 in zoo.cfg lifts that)"
+         connections of one address (maxClientCnxns=0 in zoo.cfg lifts that), or take only TLS (--tls-ca) or only \
+         certificates that it knows (--tls-cert)"
     )]
     SessionRefused { server: SocketAddr, number: usize },
     #[error("the server closed connection {number} in the middle of the run: {cause}; see the server's log")]
@@ -43,6 +53,12 @@ pub(crate) enum BenchError {
 
 /// The result of functions of the load generator.
 pub(crate) type Result<T> = std::result::Result<T, BenchError>;
+
+impl From<UnreadableFile> for BenchError {
+    fn from(UnreadableFile { path, cause }: UnreadableFile) -> BenchError {
+        BenchError::File { path, cause }
+    }
+}
 
 /// Adds to an error of the operating system what was being done.
 pub(crate) trait While<T> {

@@ -4,6 +4,7 @@
 use super::{
     error::{BenchError, Result, While},
     session::{PATIENCE, Session},
+    wire::Wire,
 };
 use mio::{Events, Interest, Poll, Token};
 use ostler_proto::{
@@ -12,11 +13,10 @@ use ostler_proto::{
     reply::ReplyHeader,
 };
 use std::{
-    io::{self, ErrorKind, Read, Write},
+    io::{self, ErrorKind},
     time::{Duration, Instant},
 };
 
-const READ_BUFFER: usize = 256 * 1024;
 const FRAME_LIMIT: usize = 64 << 20;
 const EVENTS: usize = 1024;
 
@@ -34,15 +34,21 @@ pub(crate) struct Fleet {
     poll: Poll,
     events: Events,
     links: Vec<Link>,
-    buffer: Vec<u8>,
-    start: Instant,
-    last_arrival: u64,
+    arrivals: Arrivals,
     /// Whether sessions are being ended. Then the server closes connections.
     closing: bool,
 }
 
+/// Buffers that all connections share, and the time of the last read.
+struct Arrivals {
+    buffer: Vec<u8>,
+    encrypted: Vec<u8>,
+    start: Instant,
+    last: u64,
+}
+
 struct Link {
-    stream: mio::net::TcpStream,
+    stream: Wire<mio::net::TcpStream>,
     /// The beginning of a frame whose rest has not arrived.
     tail: Vec<u8>,
     /// Bytes that the socket has not accepted yet.
@@ -66,10 +72,11 @@ impl Fleet {
         let poll = Poll::new().during("cannot create an event queue")?;
         let mut links = Vec::with_capacity(sessions.len());
         for (number, session) in sessions.into_iter().enumerate() {
-            session.stream.set_nonblocking(true).during("cannot make a socket nonblocking")?;
-            let mut stream = mio::net::TcpStream::from_std(session.into_stream());
+            let mut stream = session.into_stream();
+            stream.socket().set_nonblocking(true).during("cannot make a socket nonblocking")?;
+            let mut stream = stream.map(mio::net::TcpStream::from_std);
             poll.registry()
-                .register(&mut stream, Token(number), Interest::READABLE | Interest::WRITABLE)
+                .register(stream.socket(), Token(number), Interest::READABLE | Interest::WRITABLE)
                 .during("cannot watch a socket")?;
             links.push(Link { stream, tail: Vec::new(), out: Vec::new(), gone: false });
         }
@@ -77,9 +84,7 @@ impl Fleet {
             poll,
             events: Events::with_capacity(EVENTS),
             links,
-            buffer: vec![0; READ_BUFFER],
-            start: Instant::now(),
-            last_arrival: 0,
+            arrivals: Arrivals { buffer: Vec::new(), encrypted: Vec::new(), start: Instant::now(), last: 0 },
             closing: false,
         })
     }
@@ -91,12 +96,12 @@ impl Fleet {
 
     /// When the fleet was made: time 0 of its drivers.
     pub(crate) fn start(&self) -> Instant {
-        self.start
+        self.arrivals.start
     }
 
     /// Nanoseconds since the fleet was made.
     pub(crate) fn now(&self) -> u64 {
-        nanos_since(self.start)
+        nanos_since(self.arrivals.start)
     }
 
     /// Sends what `fill` appends on connection `link`.
@@ -147,7 +152,7 @@ impl Fleet {
                 // next arrival makes a new event. The end of the stream may have come with this one.
                 let ended = event.is_read_closed();
                 loop {
-                    match link.read(number, &mut self.buffer, driver, self.start, &mut self.last_arrival) {
+                    match link.read(number, driver, &mut self.arrivals) {
                         Ok(Arrived::More) => {}
                         Ok(Arrived::Some) if ended => {}
                         Ok(Arrived::Some | Arrived::Nothing) => break,
@@ -158,13 +163,13 @@ impl Fleet {
                         Err(error) => return Err(error),
                     }
                 }
-                driver.refill(number, self.last_arrival, &mut link.out);
+                driver.refill(number, self.arrivals.last, &mut link.out);
             }
-            if !link.out.is_empty() && !link.gone {
+            if !link.gone && (!link.out.is_empty() || link.stream.has_unsent()) {
                 link.flush().map_err(lost)?;
             }
         }
-        if self.now().saturating_sub(self.last_arrival) > PATIENCE.as_nanos() as u64 {
+        if self.now().saturating_sub(self.arrivals.last) > PATIENCE.as_nanos() as u64 {
             return Err(BenchError::Silent(PATIENCE));
         }
         Ok(())
@@ -182,39 +187,25 @@ enum Arrived {
 
 impl Link {
     /// Reads once and hands over the replies in it.
-    fn read(
-        &mut self,
-        number: usize,
-        buffer: &mut Vec<u8>,
-        driver: &mut impl Driver,
-        start: Instant,
-        last_arrival: &mut u64,
-    ) -> Result<Arrived> {
+    fn read(&mut self, number: usize, driver: &mut impl Driver, arrivals: &mut Arrivals) -> Result<Arrived> {
         let kept = self.tail.len();
-        if buffer.len() < kept + READ_BUFFER / 2 {
-            buffer.resize(kept + READ_BUFFER, 0);
-        }
-        let size = match self.stream.read(&mut buffer[kept..]) {
-            Ok(0) => {
-                let cause = io::Error::new(ErrorKind::UnexpectedEof, "end of stream");
-                return Err(BenchError::Lost { number, cause });
-            }
-            Ok(size) => size,
+        let Arrivals { buffer, encrypted, start, last } = arrivals;
+        let received = match self.stream.receive(buffer, kept, encrypted) {
+            Ok(received) => received,
             Err(cause) if cause.kind() == ErrorKind::WouldBlock => return Ok(Arrived::Nothing),
             Err(cause) if cause.kind() == ErrorKind::Interrupted => return Ok(Arrived::More),
             Err(cause) => return Err(BenchError::Lost { number, cause }),
         };
-        *last_arrival = nanos_since(start);
-        let full = kept + size == buffer.len();
+        *last = nanos_since(*start);
         buffer[..kept].copy_from_slice(&self.tail);
         self.tail.clear();
-        let mut rest = &buffer[..kept + size];
+        let mut rest = &buffer[..kept + received.size];
         loop {
             match split(rest, FRAME_LIMIT) {
                 Split::Frame { payload, used } => {
                     let mut reader = Reader::new(payload);
                     let header = ReplyHeader::read(&mut reader)?;
-                    driver.reply(number, *last_arrival, header, reader.rest())?;
+                    driver.reply(number, *last, header, reader.rest())?;
                     rest = &rest[used..];
                 }
                 Split::Incomplete { .. } => break,
@@ -222,22 +213,11 @@ impl Link {
             }
         }
         self.tail.extend_from_slice(rest);
-        Ok(if full { Arrived::More } else { Arrived::Some })
+        Ok(if received.was_full { Arrived::More } else { Arrived::Some })
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < self.out.len() {
-            match self.stream.write(&self.out[sent..]) {
-                Ok(size) => sent += size,
-                // The next writable event goes on from here.
-                Err(cause) if cause.kind() == ErrorKind::WouldBlock => break,
-                Err(cause) if cause.kind() == ErrorKind::Interrupted => {}
-                Err(cause) => return Err(cause),
-            }
-        }
-        self.out.drain(..sent);
-        Ok(())
+        self.stream.send(&mut self.out)
     }
 }
 

@@ -9,6 +9,7 @@ mod error;
 mod fill;
 mod first_request;
 mod fleet;
+mod handshakes;
 mod idle;
 mod meter;
 mod mix;
@@ -23,13 +24,18 @@ mod tally;
 mod template;
 mod tree;
 mod watch;
+mod wire;
 
+use crate::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
 use error::{BenchError, Result};
+use ostler_client::pem_tls_config;
 use process::Process;
 use report::Report;
+use rustls_pki_types::ServerName;
 use session::{PATIENCE, Target};
 use std::{net::ToSocketAddrs, process::ExitCode, time::Duration};
+use wire::TlsDialer;
 
 /// Measure the speed of a server, of Ostler or of ZooKeeper.
 ///
@@ -57,6 +63,8 @@ struct Common {
     /// Print the result as one JSON object.
     #[arg(long, global = true)]
     json: bool,
+    #[command(flatten)]
+    tls: TlsOptions,
 }
 
 #[derive(Subcommand)]
@@ -64,6 +72,7 @@ enum Workload {
     Mix(mix::Options),
     Watch(watch::Options),
     Idle(idle::Options),
+    Handshakes(handshakes::Options),
     Fill(fill::Options),
     Rate(rate::Options),
     FirstRequest(first_request::Options),
@@ -100,6 +109,9 @@ impl Bench {
                 with_process().and_then(|(target, of)| watch::run(options, target, of))
             }
             Workload::Idle(options) => with_process().and_then(|(target, of)| idle::run(options, target, of)),
+            Workload::Handshakes(options) => {
+                with_process().and_then(|(target, of)| handshakes::run(options, target, of))
+            }
             Workload::Fill(options) => with_process().and_then(|(target, of)| fill::run(options, target, of)),
             Workload::Rate(options) => with_process().and_then(|(target, of)| rate::run(options, target, of)),
             Workload::FirstRequest(options) => first_request::run(options, target()?),
@@ -113,15 +125,22 @@ impl Common {
         let unusable = |what: String| {
             BenchError::Usage(format!("--server {}: {what}; HOST:PORT is needed", self.server))
         };
-        let mut servers = Vec::new();
+        let (mut servers, mut names) = (Vec::new(), Vec::new());
         for server in self.server.split(',') {
             let mut addresses = server.to_socket_addrs().map_err(|cause| unusable(cause.to_string()))?;
             servers.push(addresses.next().ok_or_else(|| unusable("the name has no address".into()))?);
+            let host = server.rsplit_once(':').map_or(server, |(host, _)| host).trim_matches(['[', ']']);
+            names.push(ServerName::try_from(host.to_owned()).map_err(|cause| unusable(cause.to_string()))?);
         }
+        let config = match self.tls.read()? {
+            None => None,
+            Some(pem) => Some(pem_tls_config(&pem.authorities, pem.own()).map_err(BenchError::TlsFiles)?),
+        };
+        let tls = config.map(|config| &*Box::leak(Box::new(TlsDialer::new(config, names))));
         // They are the target for as long as the program runs.
         let (server, others) = (servers[0], &*servers.leak());
         let timeout = Duration::from_millis(self.session_timeout);
-        Ok(Target { server, others: &others[1..], timeout, patience: PATIENCE })
+        Ok(Target { server, others: &others[1..], timeout, patience: PATIENCE, tls })
     }
 
     fn process(&self, target: Target) -> Result<Option<Process>> {

@@ -15,11 +15,11 @@ use super::{
     tally::Tally,
     template::{self, Template},
     tree,
+    wire::Wire,
 };
 use clap::{Args, ValueEnum};
 use ostler_proto::{op::Op, reply::ReplyHeader};
 use std::{
-    io::{ErrorKind, Write},
     net::TcpStream,
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     thread,
@@ -106,7 +106,7 @@ fn measure(
     let streams = sessions
         .iter()
         .map(|session| session.stream.try_clone())
-        .collect::<std::io::Result<Vec<TcpStream>>>()
+        .collect::<std::io::Result<Vec<Wire<TcpStream>>>>()
         .during("cannot share a socket")?;
     let mut fleet = Fleet::new(sessions)?;
     let schedule = Schedule::of(options, &fleet);
@@ -253,7 +253,7 @@ impl Schedule {
 /// The thread that sends. Its sockets are nonblocking: bytes that a socket does not accept wait in `backlog`.
 struct Sender {
     schedule: Schedule,
-    streams: Vec<TcpStream>,
+    streams: Vec<Wire<TcpStream>>,
     backlog: Vec<Vec<u8>>,
     keys: u32,
 }
@@ -282,7 +282,8 @@ impl Sender {
                 *sent += 1;
             }
             self.flush()?;
-            let flushed = self.backlog.iter().all(Vec::is_empty);
+            let flushed =
+                self.backlog.iter().all(Vec::is_empty) && !self.streams.iter().any(Wire::has_unsent);
             if flushed && (ending || *sent == schedule.total) {
                 return Ok(());
             }
@@ -293,13 +294,8 @@ impl Sender {
 
     fn flush(&mut self) -> Result<()> {
         for (number, (stream, backlog)) in self.streams.iter_mut().zip(&mut self.backlog).enumerate() {
-            if backlog.is_empty() {
-                continue;
-            }
-            match stream.write(backlog) {
-                Ok(size) => drop(backlog.drain(..size)),
-                Err(cause) if matches!(cause.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(cause) => return Err(BenchError::Lost { number, cause }),
+            if !backlog.is_empty() || stream.has_unsent() {
+                stream.send(backlog).map_err(|cause| BenchError::Lost { number, cause })?;
             }
         }
         Ok(())

@@ -3,9 +3,10 @@
 use super::{
     error::{BenchError, Result, While},
     template::Template,
+    wire::{TlsDialer, Wire},
 };
 use ostler_proto::{
-    connect::{ConnectRequest, ConnectResponse},
+    connect::{ConnectRequest, ConnectResponse, Password},
     id::SessionId,
     jute::Reader,
     reply::ReplyHeader,
@@ -35,14 +36,18 @@ pub(crate) struct Target {
     pub(crate) timeout: Duration,
     /// The longest time to wait for the server at each step.
     pub(crate) patience: Duration,
+    /// How to speak TLS; `None` without it.
+    pub(crate) tls: Option<&'static TlsDialer>,
 }
 
 /// An open session on a blocking socket.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) stream: TcpStream,
+    pub(crate) stream: Wire<TcpStream>,
     /// The session timeout that the server has granted.
     pub(crate) timeout: Duration,
+    pub(crate) id: SessionId,
+    pub(crate) password: Password,
     last_xid: i32,
     number: usize,
 }
@@ -61,8 +66,12 @@ impl Target {
         while sessions.len() < count {
             let first = sessions.len();
             let batch = HANDSHAKES.min(count - first);
-            let streams =
-                (first..first + batch).map(|n| self.greet(n)).collect::<Result<Vec<TcpStream>>>()?;
+            let mut streams =
+                (first..first + batch).map(|n| self.greet(n)).collect::<Result<Vec<Wire<TcpStream>>>>()?;
+            // All connect requests leave before the first answer is waited for: the server's disk is not waited for each time.
+            for (number, stream) in (first..).zip(&mut streams) {
+                stream.finish_handshake().map_err(|cause| self.failed(number, cause))?;
+            }
             for stream in streams {
                 let session = self.finish_handshake(stream, sessions.len())?;
                 sessions.push(session);
@@ -78,31 +87,49 @@ impl Target {
     }
 
     /// The server of a session.
-    fn at(self, number: usize) -> SocketAddr {
+    pub(crate) fn at(self, number: usize) -> SocketAddr {
         match number % (1 + self.others.len()) {
             0 => self.server,
             other => self.others[other - 1],
         }
     }
 
-    fn greet(self, number: usize) -> Result<TcpStream> {
-        let mut stream = self.connect(number).map_err(|cause| match cause.kind() {
-            ErrorKind::ConnectionRefused => BenchError::Refused(self.at(number)),
-            _ => BenchError::Connect { server: self.at(number), cause },
-        })?;
-        stream.write_all(&self.connect_frame()).map_err(|_| self.refused(number))?;
-        Ok(stream)
+    fn greet(self, number: usize) -> Result<Wire<TcpStream>> {
+        let wire = self.connect(number).and_then(|stream| Wire::new(stream, self.tls, number));
+        let mut wire = wire.map_err(|cause| self.not_connected(number, cause))?;
+        let greeted = wire.greet(&self.connect_frame(SessionId::NONE, &[0; 16]));
+        greeted.map_err(|cause| self.failed(number, cause))?;
+        Ok(wire)
     }
 
-    /// The first frame of a connection.
-    pub(crate) fn connect_frame(self) -> Vec<u8> {
+    /// The error of a connection that ended before it had a session.
+    pub(crate) fn failed(self, number: usize, cause: io::Error) -> BenchError {
+        match cause.kind() {
+            ErrorKind::ConnectionRefused | ErrorKind::InvalidData => self.not_connected(number, cause),
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => BenchError::Silent(self.patience),
+            _ => self.refused(number),
+        }
+    }
+
+    /// The error of a connection that could not be made.
+    pub(crate) fn not_connected(self, number: usize, cause: io::Error) -> BenchError {
+        let server = self.at(number);
+        match cause.kind() {
+            ErrorKind::ConnectionRefused => BenchError::Refused(server),
+            ErrorKind::InvalidData => BenchError::Tls { server, cause },
+            _ => BenchError::Connect { server, cause },
+        }
+    }
+
+    /// The first frame of a connection: it asks for a new session, or takes up an older one.
+    pub(crate) fn connect_frame(self, session: SessionId, password: &Password) -> Vec<u8> {
         let mut frame = Vec::new();
         ConnectRequest {
             protocol_version: 0,
             last_zxid_seen: 0,
             timeout_ms: i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
-            session: SessionId::NONE,
-            password: Some(&[0; 16]),
+            session,
+            password: Some(password),
             read_only: Some(false),
         }
         .write_frame(&mut frame);
@@ -123,9 +150,9 @@ impl Target {
         Ok(socket.into())
     }
 
-    fn finish_handshake(self, mut stream: TcpStream, number: usize) -> Result<Session> {
+    fn finish_handshake(self, mut stream: Wire<TcpStream>, number: usize) -> Result<Session> {
         let payload = read_frame(&mut stream, number).map_err(|cause| match cause {
-            BenchError::Lost { .. } => self.refused(number),
+            BenchError::Lost { cause, .. } => self.failed(number, cause),
             other => other,
         })?;
         let response = ConnectResponse::read(&payload)?;
@@ -133,10 +160,12 @@ impl Target {
             return Err(self.refused(number));
         }
         let timeout = Duration::from_millis(response.timeout_ms.unsigned_abs().into());
-        Ok(Session { number, stream, timeout, last_xid: 0 })
+        let (id, password) = (response.session, response.password);
+        Ok(Session { number, stream, timeout, id, password, last_xid: 0 })
     }
 
-    fn refused(self, number: usize) -> BenchError {
+    /// The error of a connection that the server has closed before it granted a session.
+    pub(crate) fn refused(self, number: usize) -> BenchError {
         BenchError::SessionRefused { server: self.at(number), number }
     }
 }
@@ -193,8 +222,8 @@ impl Session {
         }
     }
 
-    /// The socket.
-    pub(crate) fn into_stream(self) -> TcpStream {
+    /// The connection.
+    pub(crate) fn into_stream(self) -> Wire<TcpStream> {
         self.stream
     }
 }
@@ -212,7 +241,7 @@ fn lost(number: usize, cause: io::Error) -> BenchError {
     }
 }
 
-fn read_frame(stream: &mut TcpStream, number: usize) -> Result<Vec<u8>> {
+fn read_frame(stream: &mut Wire<TcpStream>, number: usize) -> Result<Vec<u8>> {
     let mut prefix = [0; 4];
     stream.read_exact(&mut prefix).map_err(|cause| lost(number, cause))?;
     let length = i32::from_be_bytes(prefix);

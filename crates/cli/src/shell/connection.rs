@@ -1,7 +1,12 @@
 //! A connection with its session, and the options to open one.
 
 use super::{error::ShellError, output::Teller, watches::Watches};
+<<<<<<< HEAD
 use ostler_client::{Client, ClientBuilder, KerberosLogin};
+=======
+use crate::tls_options::PemContents;
+use ostler_client::{Client, ClientBuilder};
+>>>>>>> w24-bench
 use ostler_tls::settings::TlsSettings;
 use std::time::Duration;
 
@@ -38,11 +43,7 @@ impl std::fmt::Debug for SaslUser {
 #[derive(Clone)]
 pub(crate) enum Tls {
     /// In PEM.
-    Pem {
-        authorities: Vec<u8>,
-        /// Chain and key.
-        own: Option<(Vec<u8>, Vec<u8>)>,
-    },
+    Pem(PemContents),
     /// In the stores of a Java client.
     Stores(TlsSettings),
 }
@@ -51,7 +52,7 @@ pub(crate) enum Tls {
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Tls::Pem { .. } => "Pem(..)",
+            Tls::Pem(_) => "Pem(..)",
             Tls::Stores(_) => "Stores(..)",
         })
     }
@@ -74,10 +75,7 @@ impl ConnectOptions {
         };
         match &self.tls {
             Some(Tls::Stores(settings)) => Ok(builder.tls_stores(settings)?),
-            Some(Tls::Pem { authorities, own }) => {
-                let own = own.as_ref().map(|(chain, key)| (&**chain, &**key));
-                Ok(builder.tls_pem(authorities, own)?)
-            }
+            Some(Tls::Pem(pem)) => Ok(builder.tls_pem(&pem.authorities, pem.own())?),
             None => Ok(builder),
         }
     }

@@ -1,6 +1,7 @@
 //! The errors of commands. Each is one sentence that says what to do.
 
 use super::{command::CommandError, words::QuoteError};
+use crate::tls_options::UnreadableFile;
 use ostler_client::{Error, ErrorCode, paths};
 use std::{io, path::PathBuf};
 
@@ -39,6 +40,12 @@ pub(crate) enum ShellError {
     Stopped(u8),
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<UnreadableFile> for ShellError {
+    fn from(UnreadableFile { path, cause }: UnreadableFile) -> ShellError {
+        ShellError::File { path, cause }
+    }
 }
 
 /// Adds to an error of the operating system what was being done.

@@ -246,13 +246,15 @@ impl Server {
         if is_refused(outcome) {
             return push(asked.into_record(now, caller, AuditResult::Failure));
         }
-        let done = |txn: &Txn<'_>, caller, znode_type, acl| {
+        // A path that is as the client has sent it is not copied again.
+        let done = |txn: &Txn<'_>, caller, sent: Option<ArcStr>, znode_type, acl| {
             let (operation, path) = change_of(txn)?;
+            let znode = sent.filter(|sent| **sent == *path).unwrap_or_else(|| path.into());
             Some(AuditRecord {
                 wall_ms: now.wall_ms,
                 caller,
                 operation,
-                znode: Some(path.into()),
+                znode: Some(znode),
                 znode_type,
                 acl,
                 result: AuditResult::Success,
@@ -262,13 +264,13 @@ impl Server {
             (Asked::Multi(types), Txn::Multi(txns)) => {
                 for (at, txn) in txns.iter().enumerate() {
                     let znode_type = types.get(at).copied().flatten();
-                    done(txn, caller.clone(), znode_type, None).into_iter().for_each(&mut push);
+                    done(txn, caller.clone(), None, znode_type, None).into_iter().for_each(&mut push);
                 }
             }
-            (Asked::One { znode_type, acl, .. }, txn) => {
-                done(txn, caller, znode_type, acl).into_iter().for_each(push);
+            (Asked::One { path, znode_type, acl, .. }, txn) => {
+                done(txn, caller, Some(path), znode_type, acl).into_iter().for_each(push);
             }
-            (_, txn) => done(txn, caller, None, None).into_iter().for_each(push),
+            (_, txn) => done(txn, caller, None, None, None).into_iter().for_each(push),
         }
     }
 

@@ -45,81 +45,116 @@ impl Level {
     }
 }
 
-/// Appends the line of an entry, with its end. `server_user` is the user of operations of the server itself, `now` the
-/// time of a line that has no record.
-pub(super) fn append(text: &mut String, entry: &AuditEntry, server_user: &str, now: OffsetDateTime) {
-    let time = match entry {
-        AuditEntry::Record(record) => {
-            OffsetDateTime::from_unix_timestamp_nanos(i128::from(record.wall_ms) * 1_000_000).unwrap_or(now)
-        }
-        AuditEntry::Lost(_) => now,
-    };
-    // A year beyond 9999 cannot be shown.
-    let time = time.format(TIME).unwrap_or_default();
-    let level = Level::of(entry).name();
-    let fields = |f: &mut Fields<'_>| match entry {
-        AuditEntry::Record(record) => append_record(f, record, server_user),
-        AuditEntry::Lost(count) => write!(f.text, "audit records lost: {count}"),
-    };
-    let written = write!(text, "{time} {level} {LOGGER}: ")
-        .and_then(|()| fields(&mut Fields { text, first: true }))
-        .and_then(|()| text.write_char('\n'));
-    written.expect("a string takes all text");
+/// The longest text of a caller that is kept for the next line, in bytes.
+const KEPT_CALLER_MAX: usize = 4 << 10;
+
+/// Makes lines. Many records have the millisecond and the caller of the one before: their text is not made again.
+#[derive(Debug)]
+pub(super) struct LineMaker {
+    /// The user of operations of the server itself.
+    server_user: String,
+    /// The last time, in ms since 1970, and its text.
+    time: Option<(i64, String)>,
+    /// The last caller, and its fields.
+    caller: Option<(AuditCaller, String)>,
 }
 
-/// The fields of a line.
-struct Fields<'a> {
-    text: &'a mut String,
-    first: bool,
-}
-
-impl Fields<'_> {
-    /// Begins a field. Its value follows.
-    fn begin(&mut self, key: &str) -> fmt::Result {
-        if !std::mem::take(&mut self.first) {
-            self.text.write_char('\t')?;
-        }
-        write!(self.text, "{key}=")
+impl LineMaker {
+    pub(super) fn new(server_user: String) -> LineMaker {
+        LineMaker { server_user, time: None, caller: None }
     }
 
-    fn add(&mut self, key: &str, value: &str) -> fmt::Result {
-        self.begin(key)?;
-        escape(self.text, value, false)
+    /// Appends the line of an entry, with its end. `now` is the time of a line that has no record.
+    pub(super) fn append(
+        &mut self,
+        text: &mut String,
+        entry: &AuditEntry,
+        now: impl FnOnce() -> OffsetDateTime,
+    ) {
+        match entry {
+            AuditEntry::Record(record) => self.append_time(text, record.wall_ms, now),
+            AuditEntry::Lost(_) => text.push_str(&format_time(now())),
+        }
+        for part in [" ", Level::of(entry).name(), " ", LOGGER, ": "] {
+            text.push_str(part);
+        }
+        let written = match entry {
+            AuditEntry::Record(record) => {
+                self.append_caller(text, &record.caller).and_then(|()| append_record(text, record))
+            }
+            AuditEntry::Lost(count) => write!(text, "audit records lost: {count}"),
+        };
+        written.expect("a string takes all text");
+        text.push('\n');
+    }
+
+    fn append_time(&mut self, text: &mut String, wall_ms: i64, now: impl FnOnce() -> OffsetDateTime) {
+        if self.time.as_ref().is_none_or(|(last, _)| *last != wall_ms) {
+            let time = OffsetDateTime::from_unix_timestamp_nanos(i128::from(wall_ms) * 1_000_000);
+            self.time = Some((wall_ms, format_time(time.unwrap_or_else(|_| now()))));
+        }
+        text.extend(self.time.iter().map(|(_, last)| last.as_str()));
+    }
+
+    fn append_caller(&mut self, text: &mut String, caller: &AuditCaller) -> fmt::Result {
+        if let Some((last, fields)) = &self.caller
+            && last == caller
+        {
+            text.push_str(fields);
+            return Ok(());
+        }
+        let start = text.len();
+        append_caller(text, caller, &self.server_user)?;
+        let fields = &text[start..];
+        self.caller = (fields.len() <= KEPT_CALLER_MAX).then(|| (caller.clone(), fields.to_owned()));
+        Ok(())
     }
 }
 
-fn append_record(f: &mut Fields<'_>, record: &AuditRecord, server_user: &str) -> fmt::Result {
-    match &record.caller {
+/// A year beyond 9999 cannot be shown.
+fn format_time(time: OffsetDateTime) -> String {
+    time.format(TIME).unwrap_or_default()
+}
+
+/// Appends the first fields: who has done it.
+fn append_caller(text: &mut String, caller: &AuditCaller, server_user: &str) -> fmt::Result {
+    match caller {
         AuditCaller::Client { session, users, address } => {
-            f.begin("session")?;
-            write!(f.text, "{session}")?;
-            f.begin("user")?;
-            append_users(f.text, users)?;
-            f.begin("ip")?;
-            write!(f.text, "{address}")?;
+            write!(text, "session={session}	user=")?;
+            append_users(text, users)?;
+            write!(text, "	ip={address}")
         }
         AuditCaller::Server { session } => {
             if let Some(session) = session {
-                f.begin("session")?;
-                write!(f.text, "{session}")?;
+                write!(text, "session={session}\t")?;
             }
-            f.add("user", server_user)?;
+            text.push_str("user=");
+            escape(text, server_user, false)
         }
     }
-    f.add("operation", record.operation.name())?;
+}
+
+/// Appends the fields behind those of the caller.
+fn append_record(text: &mut String, record: &AuditRecord) -> fmt::Result {
+    text.push_str("\toperation=");
+    text.push_str(record.operation.name());
     if let Some(znode) = &record.znode {
-        f.add("znode", znode)?;
+        text.push_str("\tznode=");
+        escape(text, znode, false)?;
     }
     if let Some(znode_type) = record.znode_type {
-        f.add("znode_type", znode_type.name())?;
+        text.push_str("\tznode_type=");
+        text.push_str(znode_type.name());
     }
     if let Some(acl) = &record.acl {
-        f.begin("acl")?;
+        text.push_str("\tacl=");
         for entry in acl {
-            append_entry(f.text, entry)?;
+            append_entry(text, entry)?;
         }
     }
-    f.add("result", record.result.name())
+    text.push_str("\tresult=");
+    text.push_str(record.result.name());
+    Ok(())
 }
 
 /// Appends user names, divided by commas. A client chooses the names of the scheme `digest`, and every write has them
@@ -165,6 +200,12 @@ fn append_entry(text: &mut String, entry: &Acl) -> fmt::Result {
 /// Appends a value. Characters that end a line somewhere, or turn the direction of text, count as control characters.
 /// In a list of user names a comma is escaped, too.
 fn escape(text: &mut String, value: &str, in_list: bool) -> fmt::Result {
+    // Nearly all values are as they are.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'\\' && !(in_list && byte == b',');
+    if value.bytes().all(is_plain) {
+        text.push_str(value);
+        return Ok(());
+    }
     for c in value.chars() {
         match c {
             '\t' => text.write_str("\\t")?,

@@ -20,7 +20,7 @@ fn of_client(users: &[&str], operation: AuditOperation) -> AuditRecord {
 
 fn line(record: AuditRecord) -> String {
     let mut text = String::new();
-    append(&mut text, &AuditEntry::Record(Box::new(record)), "root", NOW);
+    LineMaker::new("root".into()).append(&mut text, &AuditEntry::Record(Box::new(record)), || NOW);
     text
 }
 
@@ -80,7 +80,7 @@ fn lines_are_those_of_java() {
 #[test]
 fn a_loss_is_a_line() {
     let mut text = String::new();
-    append(&mut text, &AuditEntry::Lost(12), "root", NOW);
+    LineMaker::new("root".into()).append(&mut text, &AuditEntry::Lost(12), || NOW);
     assert_eq!(text, "2026-11-25T06:25:50,681 ERROR audit.Slf4jAuditLogger: audit records lost: 12\n");
 }
 
@@ -115,4 +115,19 @@ fn long_names_and_long_lists_of_names_are_cut() {
     assert!(one.contains(&format!("\tuser={}\\...,bob\t", "x".repeat(512))), "{}", one.len());
     let many = line(of_client(&["a"; 128], AuditOperation::Delete));
     assert!(many.contains(&format!("\tuser={}\\...\t", "a,".repeat(16))), "{many}");
+}
+
+#[test]
+fn a_line_has_its_own_time_and_caller_whatever_the_line_before_has() {
+    let bob = || of_client(&["bob"], AuditOperation::SetData);
+    let later = AuditRecord { wall_ms: NOW_MS + 1, ..bob() };
+    let server = AuditRecord::of_server(NOW_MS, AuditOperation::ServerStop, AuditResult::Invoked);
+    let long = of_client(&[&"x".repeat(KEPT_CALLER_MAX)], AuditOperation::SetData);
+    let eve = of_client(&["eve"], AuditOperation::SetData);
+    let mut maker = LineMaker::new("root".into());
+    for record in [bob(), bob(), later, server, long.clone(), long, eve, bob()] {
+        let mut text = String::new();
+        maker.append(&mut text, &AuditEntry::Record(Box::new(record.clone())), || NOW);
+        assert_eq!(text, line(record));
+    }
 }

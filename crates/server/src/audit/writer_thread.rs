@@ -2,7 +2,7 @@
 
 use super::{
     file::RollingFile,
-    line::{self, Level},
+    line::{Level, LineMaker},
     queue::{AuditEntry, AuditQueue},
 };
 use crate::log_throttle::LogThrottle;
@@ -34,8 +34,7 @@ pub(super) enum AuditWriter {
 pub(crate) struct AuditThread {
     pub(super) queue: Arc<AuditQueue>,
     pub(super) writer: AuditWriter,
-    /// The user of operations of the server itself.
-    pub(super) server_user: String,
+    pub(super) lines: LineMaker,
 }
 
 impl AuditThread {
@@ -66,9 +65,9 @@ impl AuditThread {
         }
     }
 
-    fn make_line(&self, line: &mut String, entry: &AuditEntry) {
+    fn make_line(&mut self, line: &mut String, entry: &AuditEntry) {
         line.clear();
-        line::append(line, entry, &self.server_user, OffsetDateTime::now_utc());
+        self.lines.append(line, entry, OffsetDateTime::now_utc);
         if let AuditWriter::Journal = self.writer {
             *line = journal_line(entry, line);
         }
@@ -162,7 +161,7 @@ mod tests {
         let queue = Arc::new(AuditQueue::default());
         let file = RollingFile::open(dir.join("audit.log"), 0o600, 400, 10).unwrap();
         let writer = AuditWriter::File(file);
-        let thread = AuditThread { queue: queue.clone(), writer, server_user: "me".into() };
+        let thread = AuditThread { queue: queue.clone(), writer, lines: LineMaker::new("me".into()) };
         (queue, std::thread::spawn(|| thread.run()))
     }
 
