@@ -118,6 +118,7 @@ def checks(args, port):
         ),
         "security": [
             Check("quorum-tls", "security.quorum_tls", common),
+            Check("rotation", "security.rotation", common),
             Check("quorum-sasl", "security.quorum_sasl", common),
             Check("quorum-kerberos", "security.quorum_sasl", common + ["--kerberos"]),
             Check("security-clients", "security.clients", common),
@@ -130,6 +131,7 @@ def checks(args, port):
             []
             if args.quick
             else [
+                Check("rotation-mixed", "security.rotation", common + ["--peers", "java3.9,java3.9"]),
                 Check("quorum-tls-jks", "security.quorum_tls", common + ["--kind", "jks"]),
                 Check("quorum-tls-p12", "security.quorum_tls", common + ["--kind", "p12"]),
                 Check("kazoo-secure-three", "kazoo_suite", common + KAZOO_SECURE + ["--servers", "3"]),
