@@ -4,6 +4,8 @@ its principal and reads what only it may read. With --server java3.9 the same is
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 
 # Documents run this file by its path, so it finds the packages of interop/ by itself.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -90,14 +92,14 @@ def logins(setup, versions, binary):
     expect("Created /treasure" in made, "the shell cannot create with its keytab: %s" % made[-400:])
     who = setup.by_keytab(binary, "whoami", "client")
     expect("sasl: " + owner in who, "the shell is not known as %s: %s" % (owner, who[-400:]))
-    clients = {
+    clients: dict[str, Callable[[str], str]] = {
         "the shell with a keytab": lambda principal: setup.by_keytab(binary, "get /treasure", principal),
         "the shell with a ticket": lambda principal: setup.by_ticket(binary, "get /treasure", principal),
         "the shell with a file of Java": lambda principal: setup.by_file_of_java(binary, "get /treasure", principal),
         "kazoo": lambda principal: setup.kazoo("/treasure", principal),
     }
     for version in versions:
-        clients["Java " + version] = lambda principal, version=version: setup.java(version, "get /treasure", principal)
+        clients["Java " + version] = partial(setup.java, version, "get /treasure")
     for name, client in clients.items():
         found = client("client")
         expect("gold" in found, "%s cannot read with its login: %s" % (name, found[-600:]))

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(trusted(folder), 1);
     }
 
-    /// The files of a rotation that was broken off after so many of its three steps.
+    /// The files of a rotation that was broken off after this number of its three steps.
     fn broken_off(folder: &Path, steps: usize) {
         init_in(folder).unwrap();
         let files = ["ca.pem", "ca-key.pem", "ca-current.pem"];

@@ -74,6 +74,8 @@ pub enum Bug {
     FalseVotesCount,
     AnswersAfterDroppedEvent,
     PasswordSeenLate,
+    RefusedLoginStays,
+    CertificateForgotten,
     LatchKeepsOldZnode,
     MutexFindsOldZnode,
     LatchFindsOldZnode,
@@ -92,7 +94,7 @@ pub enum Bug {
 
 impl Bug {
     /// The bugs that the simulator finds, with their names and descriptions.
-    pub const ALL: [(Bug, &'static str, &'static str); 65] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 67] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -357,6 +359,12 @@ impl Bug {
             Bug::PasswordSeenLate,
             "password-seen-late",
             "the connection of a session is closed for every caller that names the session, before the password is checked",
+        ),
+        (Bug::RefusedLoginStays, "refused-login-stays", "a client whose login by SASL has failed is served"),
+        (
+            Bug::CertificateForgotten,
+            "certificate-forgotten",
+            "a forwarded request goes without the identity of the client's certificate",
         ),
     ];
 

@@ -26,7 +26,7 @@ pub(crate) struct ExpectedAcl {
 
 impl ExpectedAcl {
     /// Computes the list to log: duplicates are removed, and `auth` stands for all identities of the connection.
-    pub(crate) fn new(path: &str, asked: &[Acl], identities: &[Identity]) -> ExpectedAcl {
+    pub(crate) fn new(path: &str, asked: &[Acl], identities: &[Id]) -> ExpectedAcl {
         let mut kept = Vec::new();
         for (at, entry) in asked.iter().enumerate() {
             if asked[..at].contains(entry) {
@@ -39,8 +39,7 @@ impl ExpectedAcl {
             if identities.is_empty() {
                 return ExpectedAcl { path: path.into(), acl: None };
             }
-            let named = identities.iter().map(|(_, name)| Id::new("digest", *name));
-            kept.extend(named.map(|id| Acl { perms: entry.perms, id }));
+            kept.extend(identities.iter().map(|id| Acl { perms: entry.perms, id: id.clone() }));
         }
         ExpectedAcl { path: path.into(), acl: Some(kept) }
     }

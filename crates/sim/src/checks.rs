@@ -114,7 +114,7 @@ impl World {
             Intent::Ping => assert_eq!(reply.xid, Xid::PING),
             // `watch_answered` has checked these.
             Intent::SetWatches | Intent::AddWatch(..) | Intent::RemoveWatches { .. } => {}
-            Intent::CheckWatches(..) | Intent::Auth => {}
+            Intent::CheckWatches(..) | Intent::Auth | Intent::Sasl => {}
         }
         let of = &mut self.clients[client];
         if sent.intent == Intent::Close {
@@ -161,7 +161,7 @@ impl World {
             Intent::SetWatches | Intent::AddWatch(..) | Intent::RemoveWatches { .. } => {
                 self.watch_answered_read_only(client, sent, reply);
             }
-            Intent::CheckWatches(..) | Intent::Auth => {}
+            Intent::CheckWatches(..) | Intent::Auth | Intent::Sasl => {}
         }
         if reply.xid != Xid::PING {
             self.clients[client].outcome = Some(reply.clone());

@@ -4,6 +4,7 @@
 use crate::{
     acl_checks::{ExpectedAcl, IDENTITIES},
     chance::Chance,
+    logins::Login,
     marks::Mark,
     network::{Caller, Conn, Parcel, Route},
     watching::{ClientWatches, WatchKind, WatchMode},
@@ -42,6 +43,8 @@ pub(crate) enum Intent {
     CheckWatches(String, WatchKind),
     /// The client adds an identity to its connection.
     Auth,
+    /// A token of the client's login.
+    Sasl,
     Sync,
     Ping,
     Close,
@@ -102,6 +105,12 @@ pub(crate) struct Client {
     pub(crate) uses_persistent_watches: bool,
     /// The number of [`IDENTITIES`] that the client adds to each connection.
     pub(crate) identities: usize,
+    /// The client's certificate, in runs that have certificates.
+    pub(crate) certificate: Option<usize>,
+    /// The user as whom the client logs in, in runs that have logins.
+    pub(crate) sasl_user: Option<usize>,
+    /// The login on the present connection.
+    pub(crate) login: Login,
     /// Events that came on a new connection for changes before it.
     pub(crate) caught_up: Vec<(String, EventType)>,
     /// When the last packet from the server arrived.
@@ -166,7 +175,8 @@ impl World {
         if silent > (of.timeout_ms * 2 / 3).max(500) {
             return self.hang_up_client(client);
         }
-        if !of.open {
+        // A client says nothing else until it has logged in.
+        if !of.open || of.login != Login::Done {
             return;
         }
         if idle > of.timeout_ms / 4 {
@@ -345,9 +355,9 @@ impl World {
             }
         };
         of.spoke = now;
-        let identities = &IDENTITIES[..of.identities];
+        let identities = of.ids();
         let given: Vec<ExpectedAcl> =
-            ask.acls.iter().map(|(path, acl)| ExpectedAcl::new(path, acl, identities)).collect();
+            ask.acls.iter().map(|(path, acl)| ExpectedAcl::new(path, acl, &identities)).collect();
         if let Some(session) = of.session {
             self.reference.asked.ask(session, xid.0, &given);
         }
@@ -359,11 +369,14 @@ impl World {
 
     /// Opens a connection to a member: its id, and the lane towards the member. `None` if the member is down.
     pub(crate) fn open(&mut self, caller: Caller, member: i64) -> Option<(ConnId, u64)> {
-        let now = self.time_of(member);
+        let (now, certificate) = (self.time_of(member), self.certificate_of(caller));
         let server = self.nodes.get_mut(&member)?.server.as_mut()?;
         let conn = ConnId(self.net.number());
         // The kernel accepts the connection even if the process is paused.
         server.step(now, Input::Accepted { conn, peer: ([10, 0, 0, 1], 40_000).into() }, &mut Vec::new());
+        if let Some(id) = certificate {
+            server.step(now, Input::Identified { conn, ids: vec![id] }, &mut Vec::new());
+        }
         let process = (member, self.nodes[&member].life);
         let up = self.net.lane(Route::ToServer(conn), None, Some(process));
         let down = self.net.lane(Route::ToClient(conn), Some(process), None);
@@ -404,6 +417,7 @@ impl World {
             of.last_xid = 0;
         }
         (of.conn, of.open, of.heard, of.spoke) = (Some(conn), false, self.now, self.now);
+        of.login = Login::Done;
         let session = of.session.unwrap_or(SessionId::NONE);
         let password = if of.session.is_some() { of.password } else { [0; 16] };
         let request = ConnectRequest {
@@ -516,11 +530,19 @@ impl World {
                 of.has_read_only_session = read_only && before.is_none();
                 self.count(if before.is_some() { "session back" } else { "session" });
                 self.trace(|| format!("client {client} has {:?}", response.session));
-                self.introduce(client);
+                self.begin_login(client);
+                if self.clients[client].login == Login::Done {
+                    self.introduce(client);
+                }
             }
             Parcel::Reply(reply) if !self.clients[client].open => {
                 assert_eq!((reply.xid, &reply.result), (Xid(0), &Err(ErrorCode::NotReadOnly)));
                 self.count("no session without a leader");
+            }
+            Parcel::Reply(reply) if self.clients[client].login != Login::Done => {
+                if self.login_answered(client, &reply) {
+                    self.introduce(client);
+                }
             }
             Parcel::Reply(reply) => self.client_answered(client, &reply),
             Parcel::Event { zxid, kind, path } => self.client_notified(client, zxid, kind, &path),

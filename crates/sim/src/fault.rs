@@ -57,11 +57,13 @@ pub enum FaultKind {
     ContenderCut,
     /// No client writes for some seconds, and leaders die meanwhile.
     Idle,
+    /// Certificates of servers expire, perhaps in the middle of an election, and are renewed later.
+    BadCertificate,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [FaultKind; 27] = [
+    pub const ALL: [FaultKind; 28] = [
         FaultKind::Restart,
         FaultKind::Mend,
         FaultKind::Kill,
@@ -89,6 +91,7 @@ impl FaultKind {
         FaultKind::ContenderDeath,
         FaultKind::ContenderCut,
         FaultKind::Idle,
+        FaultKind::BadCertificate,
     ];
 
     /// The name in `--without`.
@@ -121,6 +124,7 @@ impl FaultKind {
             FaultKind::ContenderDeath => "contender-death",
             FaultKind::ContenderCut => "contender-cut",
             FaultKind::Idle => "idle",
+            FaultKind::BadCertificate => "bad-certificate",
         }
     }
 
@@ -145,6 +149,7 @@ impl FaultKind {
             FaultKind::Mend | FaultKind::Kill | FaultKind::PowerLoss => 2,
             FaultKind::Tail | FaultKind::Reconfigure => 2,
             FaultKind::ContenderPause | FaultKind::ContenderCut | FaultKind::Idle => 3,
+            FaultKind::BadCertificate => 4,
             _ => 1,
         }
     }

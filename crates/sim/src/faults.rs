@@ -109,8 +109,10 @@ impl World {
             FaultKind::Restart => self.start_all_that_are_down(id, other),
             FaultKind::Mend => {
                 self.net.cut.clear();
+                self.net.refused.clear();
                 ids.iter().for_each(|id| self.node(*id).sync_ms = 10);
             }
+            FaultKind::BadCertificate => self.spoil_certificates(id, &mut chance),
             FaultKind::Kill => self.end(id, Ending::Killed, &mut chance),
             FaultKind::PowerLoss => self.end(id, Ending::PowerLost, &mut chance),
             FaultKind::KillLeader => {
@@ -354,6 +356,7 @@ impl World {
         }
         self.run(next);
         self.net.cut.clear();
+        self.net.refused.clear();
         self.start_if_down(leader);
         self.run(chance.below(lull));
     }
@@ -452,6 +455,7 @@ impl World {
         self.calm = true;
         self.quiet_until = 0;
         self.net.cut.clear();
+        self.net.refused.clear();
         for id in self.ids() {
             self.resume(id);
             let node = self.node(id);

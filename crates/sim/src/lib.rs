@@ -9,6 +9,7 @@
 
 mod acl_checks;
 mod agenda;
+mod certificates;
 mod chance;
 mod checks;
 mod client;
@@ -24,6 +25,7 @@ mod fingerprint;
 mod guarded;
 #[cfg_attr(not(test), allow(dead_code, reason = "scenes ask for the rest"))]
 mod history;
+mod logins;
 mod marks;
 mod model;
 mod network;

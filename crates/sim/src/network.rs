@@ -193,6 +193,8 @@ pub(crate) struct Net {
     pub(crate) votes: BTreeMap<(i64, i64), Notification>,
     /// Pairs (from, to) between which no parcel passes in this direction.
     pub(crate) cut: BTreeSet<(i64, i64)>,
+    /// Servers whose certificates are refused, until when.
+    pub(crate) refused: BTreeMap<i64, u64>,
 }
 
 impl Net {

@@ -121,6 +121,7 @@ impl Plan {
         let is_idle = self.is_wide() && !has_contenders;
         let possible = |kind: &FaultKind| match kind {
             FaultKind::Idle => is_idle,
+            FaultKind::BadCertificate => self.is_secured(),
             kind => has_contenders || !kind.is_of_contenders(),
         };
         for kind in FaultKind::ALL.into_iter().filter(possible) {
@@ -164,6 +165,12 @@ impl Plan {
     /// seeds stay as they were before these features existed.
     fn is_wide(&self) -> bool {
         matches!(self.seed % 5, 2 | 3)
+    }
+
+    /// Whether servers have certificates, and clients log in. One of five seeds has that; the runs of all other seeds
+    /// stay as they were before.
+    fn is_secured(&self) -> bool {
+        self.seed % 5 == 4
     }
 
     fn widened(&self, shape: Shape) -> Shape {
@@ -219,6 +226,7 @@ impl Plan {
             idle_end: false,
             session_thieves: false,
             secret: false,
+            secured: self.is_secured(),
             // No server may depend on it: with a minute, a server that waits for it is not back at the end.
             init_ms: [1_500, 60_000][one_of(2)],
             // Longer than many sessions of contenders: a server that is cut off notices that only after this time.

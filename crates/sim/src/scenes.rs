@@ -168,5 +168,6 @@ fn shape(seed: u64) -> Shape {
         idle_end: false,
         session_thieves: false,
         secret: false,
+        secured: false,
     }
 }

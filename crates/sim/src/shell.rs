@@ -1,6 +1,7 @@
 //! The simulated shell around each server's core: passes inputs to it, carries out its effects, and checks them.
 
 use crate::{
+    certificates::Refusal,
     client::Intent,
     disk::{DiskReport, Ending},
     network::{Caller, Election, Link, Parcel, Route},
@@ -197,8 +198,7 @@ impl World {
                 let delay = self.chance.between(1, 10);
                 self.after(delay, Event::ConnGone { conn });
             }
-            // No mechanism is configured.
-            Effect::SaslToken { .. } => unreachable!("a server without SASL asks for none"),
+            Effect::SaslToken { conn, xid, token } => self.work_at_token(id, conn, xid, token),
             Effect::Persist { seq, op } => {
                 let history = matches!(op, PersistOp::Install(_)).then(|| self.nodes[&id].history.clone());
                 self.node(id).disk.push(seq, op, history);
@@ -426,6 +426,10 @@ impl World {
             }
             return self.after(20, Event::Dial { id, life, search_id, to, since });
         }
+        let refusal = self.refusal(id, master);
+        if refusal == Some(Refusal::ByCaller) {
+            return self.step(id, Input::LeaderUnreachable { search_id });
+        }
         let link = LinkId(self.net.number());
         let (learner, master) = ((id, life), (master, self.nodes[&master].life));
         let up = self.net.lane(Route::Peer { link, to_leader: true }, Some(learner), Some(master));
@@ -440,6 +444,13 @@ impl World {
             syncs: VecDeque::new(),
         };
         self.net.links.insert(link, of);
+        if refusal.is_some() {
+            // The learner's packets meet the end of the connection.
+            [up, down].into_iter().for_each(|lane| self.net.kill(lane));
+            let delay = self.chance.between(1, 20);
+            self.after(delay, Event::Gone { id, life, link });
+            return self.step(id, Input::LeaderLink { search_id, link });
+        }
         if matches!(to, DialTarget::Follower(_)) {
             self.send(up, Parcel::Call);
         }
@@ -476,6 +487,9 @@ impl World {
             let delay = if cut { CONNECT_TIMEOUT } else { 2 };
             return self.after(delay, Event::Election { id, life, peer: to, up: false });
         }
+        if let Some(refusal) = self.refusal(id, to) {
+            return self.refuse_election(id, to, refusal);
+        }
         let (low, high) = ((key.0, self.nodes[&key.0].life), (key.1, self.nodes[&key.1].life));
         let there = self.net.lane(Route::Vote { from: key.0 }, Some(low), Some(high));
         let back = self.net.lane(Route::Vote { from: key.1 }, Some(high), Some(low));
@@ -483,6 +497,11 @@ impl World {
         self.election_link(id, to, true);
         let (peer_life, delay) = (self.nodes[&to].life, self.chance.between(1, 5));
         self.after(delay, Event::Election { id: to, life: peer_life, peer: id, up: true });
+    }
+
+    /// A connection between election ports is open, as far as this server knows.
+    pub(crate) fn election_link_up(&mut self, id: i64, peer: i64) {
+        self.step(id, Input::ElectionLink { peer: ServerId(peer), up: true });
     }
 
     pub(crate) fn election_link(&mut self, id: i64, peer: i64, up: bool) {

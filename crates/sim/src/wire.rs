@@ -211,6 +211,11 @@ pub(crate) fn auth(scheme: &str, proof: &[u8]) -> WireRequest {
     })
 }
 
+/// A token of a login.
+pub(crate) fn sasl(token: &[u8]) -> WireRequest {
+    WireRequest::new(Op::Sasl, |out| out.buffer(Some(token)))
+}
+
 /// addWatch with a persistent watch.
 pub(crate) fn watch_always(path: &str, recursive: bool) -> WireRequest {
     WireRequest::new(Op::AddWatch, |out| {

@@ -9,6 +9,7 @@ use crate::{
     disk::{MemberDisk, StartState},
     fingerprint::Fingerprint,
     history::History,
+    logins::Exchanges,
     network::{MemberProcess, Net, PACKET_MAX, Parcel, Route},
     reference::ReferenceHistory,
     sessions::SignsOfLife,
@@ -17,14 +18,14 @@ use crate::{
 use ostler_data_dir::recovery;
 use ostler_proto::{
     connect::ConnectRequest,
-    id::{Epoch, ServerId, SessionId, Zxid},
+    id::{Epoch, ServerId, SessionId, Xid, Zxid},
     membership::Membership,
     quorum_packet::{Packet, PacketSplit, split},
     request::Request,
     stat::ExtendedTypes,
 };
 use ostler_server_core::{
-    ClientRequest, CoreConfig, DialTarget, EnsembleConfig, Input, Now, Server,
+    ClientRequest, ConnId, CoreConfig, DialTarget, EnsembleConfig, Input, Now, Server,
     passwords::{NewPasswords, Passwords, Secret},
     quorum::{LocalSessions, MemberMode, ObserverOptions},
 };
@@ -67,7 +68,9 @@ pub(crate) enum Event {
     /// A part of a tree was sent or received.
     TreeMoves { id: i64, life: u64, link: LinkId, until: u64 },
     /// A server notices that a client connection has ended.
-    ConnGone { conn: ostler_server_core::ConnId },
+    ConnGone { conn: ConnId },
+    /// The mechanism of logins has worked at a token.
+    SaslWorked { id: i64, life: u64, conn: ConnId, xid: Xid, token: Vec<u8> },
     /// A pause ends.
     Resume { id: i64, life: u64 },
     /// The regular step of a contender.
@@ -149,6 +152,8 @@ pub(crate) struct Shape {
     pub(crate) session_thieves: bool,
     /// Session passwords are made with a secret.
     pub(crate) secret: bool,
+    /// Servers have certificates, which can be refused, and clients log in by certificates and by SASL.
+    pub(crate) secured: bool,
 }
 
 impl Shape {
@@ -205,6 +210,7 @@ pub(crate) struct World {
     pub(crate) holding_counts: HoldingCounts,
     /// Sessions that an operator has ended. Their clients cannot know that yet.
     pub(crate) condemned: BTreeSet<SessionId>,
+    pub(crate) exchanges: Exchanges,
 }
 
 impl World {
@@ -226,7 +232,7 @@ impl World {
             checked: Zxid::ZERO,
             signs: SignsOfLife::default(),
         };
-        World {
+        let mut world = World {
             shape,
             now: START_MS,
             events: Agenda::new(START_MS),
@@ -247,8 +253,13 @@ impl World {
             contenders: Contender::all(&shape, &mut chance),
             holding_counts: HoldingCounts::default(),
             condemned: BTreeSet::new(),
+            exchanges: Exchanges::default(),
             chance,
+        };
+        if shape.secured {
+            world.choose_logins();
         }
+        world
     }
 
     pub(crate) fn trace(&self, line: impl FnOnce() -> String) {
@@ -330,6 +341,9 @@ impl World {
             passwords: shape.passwords(),
             seed,
             audit: true,
+            x509_auth: shape.secured,
+            sasl: shape.secured,
+            sasl_acls: shape.secured,
             ..CoreConfig::default()
         };
         let ensemble = EnsembleConfig {
@@ -408,6 +422,7 @@ impl World {
             | Event::DialElection { id, life, .. }
             | Event::Election { id, life, .. }
             | Event::Gone { id, life, .. }
+            | Event::SaslWorked { id, life, .. }
             | Event::TreeMoves { id, life, .. } => Some((*id, *life)),
             Event::Lane(lane) => self.net.lanes.get(lane)?.to,
             Event::ConnGone { conn } => self.net.conns.get(conn).map(|of| of.member),
@@ -449,6 +464,7 @@ impl World {
             Event::Gone { id, link, .. } => self.link_gone(id, link),
             Event::TreeMoves { id, life, link, until } => self.tree_moves((id, life), link, until),
             Event::ConnGone { conn } => self.conn_gone(conn),
+            Event::SaslWorked { id, conn, xid, token, .. } => self.token_worked(id, conn, xid, &token),
             Event::Client(client) => self.client_acts(client),
             Event::SessionThief => self.session_thief_acts(),
             Event::Contender(contender) => self.contender_acts(contender),
@@ -553,7 +569,7 @@ impl World {
             (Route::ToServer(conn), Parcel::Request(payload)) => {
                 let request = ClientRequest::decode(&payload).unwrap();
                 // An auth request is no sign of life.
-                if !matches!(request.request, Request::Auth { .. }) {
+                if !matches!(request.request, Request::Auth { .. } | Request::Sasl(_)) {
                     self.client_spoke(id, conn);
                 }
                 self.step(id, Input::Request { conn, request });

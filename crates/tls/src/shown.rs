@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_strangers_stay_in_their_line_and_are_cut() {
+    fn texts_of_certificates_stay_in_their_line_and_are_cut() {
         assert_eq!(shown("CN=J\u{fc}rgen \u{20ac}"), "CN=J\u{fc}rgen \u{20ac}");
         assert_eq!(shown("CN=a\nWARN b\u{1b}[31m\u{202e}c"), "CN=a\\nWARN b\\u{1b}[31m\\u{202e}c");
         let cut = shown(&"x".repeat(5000));

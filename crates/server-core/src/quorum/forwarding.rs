@@ -79,10 +79,13 @@ impl Server {
     pub(crate) fn forward_op(&mut self, cx: &mut Context<'_>, conn: ConnId, op: &ForwardedOp<'_>) {
         let Some(leader_link) = self.leader_connection() else { return };
         let ForwardedOp { session, cxid, code, body } = *op;
-        let ids = match self.connections.get(conn) {
+        let mut ids = match self.connections.get(conn) {
             Some(state) if code != Op::CreateSession.code() => state.ids.all().to_vec(),
             _ => Vec::new(),
         };
+        if planted::is(Bug::CertificateForgotten) {
+            ids.retain(|id| id.scheme != "x509");
+        }
         let packet = Packet::Request { session, cxid, code, body: Cow::Owned(body.into()), ids };
         cx.effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }

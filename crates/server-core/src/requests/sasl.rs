@@ -7,6 +7,7 @@ use crate::{
     server::Server,
 };
 use alloc::{vec, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{acl::Id, error::ErrorCode, id::Xid, reply::Body};
 
 /// The shell's answer to a client's token.
@@ -65,7 +66,8 @@ impl Server {
         self.stats.auth_failed += 1;
         self.audit_failed_auth(cx, conn);
         let is_enforced = self.config.enforced_auth_schemes.iter().any(|scheme| scheme == "sasl");
-        if self.config.allow_sasl_failed_clients && !is_enforced {
+        let may_stay = self.config.allow_sasl_failed_clients && !is_enforced;
+        if may_stay || planted::is(Bug::RefusedLoginStays) {
             return self.reply_at_once(cx, conn, xid, Ok(Body::Token(None)));
         }
         let code = if is_enforced { ErrorCode::SessionClosedRequireSaslAuth } else { ErrorCode::AuthFailed };

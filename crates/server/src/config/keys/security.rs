@@ -198,7 +198,7 @@ const KEYS: &[Key] = &[
         "DEFAULT",
         Obeyed(
             "Rules that make the id of a user of Kerberos from its principal: DEFAULT takes the first part of principals of \
-             the default realm, RULE:[n:format](expression)s/from/to/g others",
+             the default realm, RULE others, as in ZooKeeper and Hadoop",
         ),
     ),
     property("server.principal", Text, "", Replaced("Of clients only")),
