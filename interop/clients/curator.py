@@ -22,8 +22,8 @@ def compile_program(name, folder, jars):
 
 def words_of(name, folder, jars, *words):
     """The command that runs a compiled program."""
-    log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
-    return [*("java", "-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", log), "-cp", "%s:%s/*" % (folder, jars), name, *words]
+    options = ["-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars]
+    return ["java", *options, "-cp", "%s:%s/*" % (folder, jars), name, *words]
 
 
 def recipes(folder, jars, *words):

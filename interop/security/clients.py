@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Clients of Java, Curator, kazoo and Ostler over TLS and with SASL: each connects with its stores, is known by its certificate
-or its login, and reads what only it may read. Clients of another authority are refused. With --server java3.9 the same
-is tried at a Java server."""
+"""Clients of Java, Curator, kazoo and Ostler over TLS and with SASL: each connects with its stores, is known by its
+certificate or its login, and reads what only it may read. Clients of another authority are refused. With --server
+java3.9 the same is tried at a Java server."""
 
 import os
 import subprocess
