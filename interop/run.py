@@ -59,7 +59,7 @@ PEERS_OF = {
     "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
-    "security": ["zk39", "zk38", "venv", "gssapi", "kerberos"],
+    "security": ["zk39", "zk38", "venv", "gssapi", "kerberos", "cli_secure"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -71,6 +71,8 @@ def checks(args, port):
 
     def on_java(version):
         return ["--server", "java" + version, "--port", str(port)]
+
+    with_shell = ["--ostler", OSTLER.split()[0]]
 
     return {
         "clients": [
@@ -118,9 +120,11 @@ def checks(args, port):
         ),
         "security": [
             Check("quorum-tls", "security.quorum_tls", common),
+            Check("rotation", "security.rotation", common),
             Check("quorum-sasl", "security.quorum_sasl", common),
             Check("quorum-kerberos", "security.quorum_sasl", common + ["--kerberos"]),
             Check("security-clients", "security.clients", common),
+            Check("c-client-secure", "security.c_client", common),
             Check("kerberos", "security.kerberos", common),
             Check("kazoo-secure", "kazoo_suite", common + KAZOO_SECURE),
             Check("handshake-flood", "security.flood", common),
@@ -130,14 +134,14 @@ def checks(args, port):
             []
             if args.quick
             else [
+                Check("rotation-mixed", "security.rotation", common + ["--peers", "java3.9,java3.9"]),
                 Check("quorum-tls-jks", "security.quorum_tls", common + ["--kind", "jks"]),
                 Check("quorum-tls-p12", "security.quorum_tls", common + ["--kind", "p12"]),
                 Check("kazoo-secure-three", "kazoo_suite", common + KAZOO_SECURE + ["--servers", "3"]),
                 Check("kazoo-tls", "kazoo_suite", common + ["--tls", "--sasl", "--kerberos"]),
-                Check("kerberos-java-3.9", "security.kerberos", on_java("3.9") + ["--ostler", OSTLER.split()[0]]),
-                Check(
-                    "security-clients-java-3.9", "security.clients", on_java("3.9") + ["--ostler", OSTLER.split()[0]]
-                ),
+                Check("c-client-secure-java-3.9", "security.c_client", on_java("3.9") + with_shell),
+                Check("kerberos-java-3.9", "security.kerberos", on_java("3.9") + with_shell),
+                Check("security-clients-java-3.9", "security.clients", on_java("3.9") + with_shell),
             ]
         ),
         "kazoo": [Check("kazoo-suite", "kazoo_suite", common + quick)],

@@ -12,34 +12,28 @@ from harness.server import Server, arguments, work_folder
 SESSION_S = 4
 
 
-def compile_recipes(folder, jars):
-    source = os.path.join(INTEROP, "clients", "curator", "Recipes.java")
+def compile_program(name, folder, jars):
+    """Compiles curator/NAME.java into a folder."""
+    source = os.path.join(INTEROP, "clients", "curator", name + ".java")
     cmd = [need_program("javac"), "-nowarn", "-proc:none", "-d", folder, "-cp", jars + "/*", source]
     p = subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     expect(p.returncode == 0, "javac failed: " + p.stdout[-1500:])
 
 
+def words_of(name, folder, jars, *words):
+    """The command that runs a compiled program."""
+    options = ["-Xmx256m", "-XX:+UseSerialGC", "-Dlevel=OFF", "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars]
+    return ["java", *options, "-cp", "%s:%s/*" % (folder, jars), name, *words]
+
+
 def recipes(folder, jars, *words):
-    log = "-Dlog4j2.configurationFile=%s/log4j2.xml" % jars
-    return Program(
-        [
-            "java",
-            "-Xmx256m",
-            "-XX:+UseSerialGC",
-            "-Dlevel=OFF",
-            log,
-            "-cp",
-            "%s:%s/*" % (folder, jars),
-            "Recipes",
-            *words,
-        ]
-    )
+    return Program(words_of("Recipes", folder, jars, *words))
 
 
 def check():
     args = arguments(__doc__).parse_args()
     jars, folder = need("zk39"), work_folder("curator")
-    compile_recipes(folder, jars)
+    compile_program("Recipes", folder, jars)
     port = str(args.port)
     with Server(args.server, folder, args.port):
         everything = recipes(folder, jars, port)

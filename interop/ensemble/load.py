@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from disk import load as disk_load
 from disk.load import SESSION_MS, Node
@@ -32,6 +32,20 @@ VISIT_MS, VISIT_EVERY_S = 4000, 0.05
 SETTINGS = {"maxSessionTimeout": 120_000}
 ENDED = (-112, -118)  # session expired, session moved: this connection is over
 LOST = (ConnectionLost, OSError)
+LOSSES_KEPT = 1000  # of each client, the last ones
+
+
+class Loss(NamedTuple):
+    """A connection with a session that ended, although its client went on."""
+
+    at: float  # time.monotonic()
+    port: int
+    reason: str
+
+    @property
+    def by_client(self):
+        """It was the client that did not wait longer."""
+        return self.reason.startswith("no answer within")
 
 
 class Link(Session):
@@ -78,6 +92,7 @@ class Client(disk_load.Client):
         self.stopping = False
         self.expired = self.reconnected = self.kept = 0
         self.last_answer, self.longest_gap = None, 0.0
+        self.losses: deque[Loss] = deque(maxlen=LOSSES_KEPT)
 
     # ---- running ----
     def run(self):
@@ -85,10 +100,14 @@ class Client(disk_load.Client):
         self.stopping = False
         try:
             while not self.stopping:
+                before = self.session
                 try:
                     self.come_back(self.choice.choice(self.ports))
                     self._write()
-                except LOST:
+                except LOST as error:
+                    # A server may refuse a client that has seen more than itself: that is no loss.
+                    if self.session is not before:
+                        self.losses.append(Loss(time.monotonic(), self.session.port, str(error)))
                     self._gap(time.monotonic())
                     time.sleep(RETRY_S)
                 finally:
@@ -303,6 +322,11 @@ class Load:
     @property
     def reconnected(self):
         return sum(c.reconnected for c in self.clients)
+
+    def losses(self, since, but_of=None):
+        """The connections that servers ended since this time, but not those of one port."""
+        found = [loss for client in self.clients for loss in list(client.losses)]
+        return [loss for loss in found if loss.at >= since and loss.port != but_of and not loss.by_client]
 
     def longest_gap(self):
         """The longest time that one client waited for an answer to a write, since the last call."""

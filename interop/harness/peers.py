@@ -12,7 +12,7 @@ LAUNCHER = os.path.join(INTEROP, "peers", "zookeeper")
 
 
 def need(part: str) -> str:
-    """The path of a part (zk39, zk38, venv, cli_mt, node)."""
+    """The path of a part (zk39, zk38, venv, cli_mt, cli_secure, node)."""
     path = os.path.join(PEERS, part)
     if os.path.exists(path + ".done"):
         return path

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Clients of Java, kazoo and Ostler over TLS and with SASL: each connects with its stores, is known by its certificate
-or its login, and reads what only it may read. Clients of another authority are refused. With --server java3.9 the same
-is tried at a Java server."""
+"""Clients of Java, Curator, kazoo and Ostler over TLS and with SASL: each connects with its stores, is known by its
+certificate or its login, and reads what only it may read. Clients of another authority are refused. With --server
+java3.9 the same is tried at a Java server."""
 
 import os
 import subprocess
@@ -10,6 +10,7 @@ import sys
 # Documents run this file by its path, so it finds the packages of interop/ by itself.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from clients import curator
 from harness.outcome import conclude, expect
 from harness.peers import LAUNCHER, need
 from harness.server import Server, arguments, command, work_folder
@@ -68,14 +69,26 @@ class Setup:
 
     def java(self, version, line, properties, secure=True):
         """The output of one command of Java's shell."""
-        flags = dict(properties)
-        if secure:
-            flags["zookeeper.clientCnxnSocket"] = "org.apache.zookeeper.ClientCnxnSocketNetty"
-            flags["zookeeper.client.secure"] = "true"
-        env = {**os.environ, "JAVA_TOOL_OPTIONS": " ".join("-D%s=%s" % item for item in flags.items())}
-        address = "localhost:%d" % (self.secure if secure else self.port)
-        words = [LAUNCHER, version, "-c", MAIN, "-waitforconnection", "-timeout", "6000", "-server", address]
-        return output(words + line.split(), env)
+        words = [LAUNCHER, version, "-c", MAIN, "-waitforconnection", "-timeout", "6000", "-server"]
+        return output([*words, self.address(secure), *line.split()], java_environment(properties, secure))
+
+    def curator(self, line, properties, secure=True):
+        """The output of Secure.java, whose command comes before the path."""
+        classes, jars = os.path.join(self.folder, "classes"), need("zk39")
+        if not os.path.exists(classes):
+            os.mkdir(classes)
+            curator.compile_program("Secure", classes, jars)
+        words = curator.words_of("Secure", classes, jars, self.address(secure), *line.split())
+        return output(words, java_environment(properties, secure))
+
+    def address(self, secure):
+        return "localhost:%d" % (self.secure if secure else self.port)
+
+    def login(self, user, password):
+        """The properties of a Java client that logs in."""
+        client = 'Client { %s username="%s" password="%s"; };\n' % (MODULE, user, password)
+        jaas = self.file("client.conf", client)
+        return {"java.security.auth.login.config": jaas, "zookeeper.fips-mode": "false"}
 
     def stores(self, authority, kind):
         keys = authority.keys("zookeeper.ssl.", "app", kind)
@@ -101,6 +114,14 @@ class Setup:
         return output([binary, "shell", *words, "localhost:%d" % port, *line.split()], os.environ)
 
 
+def java_environment(properties, secure):
+    flags = dict(properties)
+    if secure:
+        flags["zookeeper.clientCnxnSocket"] = "org.apache.zookeeper.ClientCnxnSocketNetty"
+        flags["zookeeper.client.secure"] = "true"
+    return {**os.environ, "JAVA_TOOL_OPTIONS": " ".join("-D%s=%s" % item for item in flags.items())}
+
+
 def output(words, env):
     """What a program prints, whether it succeeds or not; it may also hang, as some clients do that are refused."""
     try:
@@ -120,7 +141,10 @@ def tls(setup, versions, binary):
             print("Java %s, %s: known as %s" % (version, kind, SUBJECT), flush=True)
     made = setup.shell(binary, "create /x509 treasure x509:%s:cdrwa" % SUBJECT, setup.good)
     expect("Created /x509" in made, "the shell cannot create over TLS: %s" % made[-400:])
+    owned = setup.curator("own /curator x509 %s" % SUBJECT, setup.stores(setup.good, "p12"))
+    expect("treasure" in owned, "Curator cannot use a tree of its certificate's: %s" % owned[-400:])
     for name, found in (
+        ("Curator", setup.curator("read /x509", setup.stores(setup.good, "jks"))),
         ("Java 3.9", setup.java("3.9", "get /x509", setup.stores(setup.good, "pem"))),
         ("kazoo", setup.kazoo("/x509", setup.good)),
         ("the shell", setup.shell(binary, "get /x509", setup.good)),
@@ -128,6 +152,8 @@ def tls(setup, versions, binary):
         expect("treasure" in found, "%s cannot read what its certificate may read: %s" % (name, found[-400:]))
         print("%s reads what its certificate may read" % name, flush=True)
     for name, found in (
+        ("Curator with another authority", setup.curator("read /curator", setup.stores(setup.bad, "pem"))),
+        ("Curator without TLS", setup.curator("read /curator", {}, secure=False)),
         ("Java 3.9 with another authority", setup.java("3.9", "get /x509", setup.stores(setup.bad, "pem"))),
         ("kazoo with another authority", setup.kazoo("/x509", setup.bad)),
         ("the shell with another authority", setup.shell(binary, "get /x509", setup.bad)),
@@ -143,12 +169,13 @@ def sasl(setup, versions, binary):
     expect("Created /sasl" in made, "the shell cannot create with a login: %s" % made[-400:])
 
     def java(version, login):
-        client = 'Client { %s username="%s" password="%s"; };\n' % (MODULE, *login)
-        properties = {
-            "java.security.auth.login.config": setup.file("client.conf", client),
-            "zookeeper.fips-mode": "false",
-        }
-        return setup.java(version, "get /sasl", properties, secure=False)
+        return setup.java(version, "get /sasl", setup.login(*login), secure=False)
+
+    def curator_over_tls(login):
+        return setup.curator("read /sasl", {**setup.login(*login), **setup.stores(setup.good, "pem")})
+
+    made = setup.curator("own /curator-sasl sasl bob", setup.login(*right), secure=False)
+    expect("treasure" in made, "Curator cannot use a tree of its login's: %s" % made[-400:])
 
     for version in versions:
         found = java(version, right)
@@ -156,6 +183,8 @@ def sasl(setup, versions, binary):
         expect("treasure" not in java(version, wrong), "Java %s: a wrong password" % version)
         print("Java %s logs in, and not with a wrong password" % version, flush=True)
     for name, client in (
+        ("Curator", lambda login: setup.curator("read /curator-sasl", setup.login(*login), secure=False)),
+        ("Curator over TLS", curator_over_tls),
         ("kazoo", lambda login: setup.kazoo("/sasl", login=login)),
         ("kazoo over TLS", lambda login: setup.kazoo("/sasl", setup.good, login)),
         ("the shell", lambda login: setup.shell(binary, "get /sasl", login=login)),
@@ -178,7 +207,7 @@ def check():
     with setup.server:
         tls(setup, versions, binary)
         sasl(setup, versions, binary)
-    return "Java, kazoo and the shell, by TLS in three formats and by SASL"
+    return "Java, Curator, kazoo and the shell, by TLS in three formats and by SASL"
 
 
 if __name__ == "__main__":

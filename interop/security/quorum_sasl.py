@@ -3,7 +3,8 @@
 while clients write. Servers of Ostler and Java are mixed.
 
 First each server can do it (quorum.auth.enableSasl), then each one does it (learnerRequireSasl), then each one demands
-it (serverRequireSasl). No acknowledged write may be lost, and no session may end whose client comes back."""
+it (serverRequireSasl). No write may fail, no acknowledged write may be lost, no session may end whose client comes
+back, and the restart of a follower may cut off its own clients alone."""
 
 import os
 import sys
@@ -15,8 +16,9 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from ensemble.cluster import Cluster
 from ensemble.load import SETTINGS, Load
 from harness.kdc import Kdc
-from harness.outcome import Mismatch, conclude, expect, expect_equal
+from harness.outcome import Mismatch, conclude
 from harness.server import NotServing, arguments, command, work_folder
+from security import steps
 from security.kerberos import section
 
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
@@ -80,9 +82,9 @@ class Kerberos:
         self.kdc.__exit__(*how)
 
 
-def settings(mechanism, steps):
+def settings(mechanism, count):
     """The keys after this number of steps."""
-    keys = {key: str(number < steps).lower() for number, key in enumerate(KEYS)}
+    keys = {key: str(number < count).lower() for number, key in enumerate(KEYS)}
     return {**keys, **mechanism.keys, JAAS: mechanism.right}
 
 
@@ -93,46 +95,23 @@ def change(makes, port, mechanism, folder):
         cluster.start()
         cluster.wait_quorum()
         load = Load(cluster.ports(), 4).start()
-        for steps in (1, 2, 3, 2, 1):
+        for number in (1, 2, 3, 2, 1):
             began = time.monotonic()
             for member in cluster.members.values():
-                load.wait_progress()
-                member.stop()
-                member.settings.update(settings(mechanism, steps))
-                member.start()
-                cluster.wait_quorum()
-                load.wait_progress()
-            print("%s at all servers after %.1f s" % (KEYS[steps - 1], time.monotonic() - began), flush=True)
-            if steps == len(KEYS):
-                leader = cluster.wait_quorum()
-                leader.kill()
-                load.wait_progress()
-                leader.start()
-                cluster.wait_quorum()
+                steps.restart(cluster, load, member, settings(mechanism, number))
+            print("%s at all servers after %.1f s" % (KEYS[number - 1], time.monotonic() - began), flush=True)
+            if number == len(KEYS):
+                leader = steps.kill_leader(cluster, load)
                 print("server %d, the leader, was killed, and another led" % leader.number, flush=True)
-        load.stop()
-        for member in cluster.running():
-            load.check(member.port)
-        expect_equal(load.expired, 0, "sessions that ended although their clients came back")
-    return "%d writes acknowledged, none lost, no session lost" % load.acknowledged
+        return steps.end(cluster, load)
 
 
-def stays_out(makes, port, mechanism, folder):
+def outside(makes, port, mechanism, folder):
     """A server with a wrong password or principal, and one that does not log in, do not come in."""
     cluster = Cluster(makes, folder, port, settings(mechanism, 3), host=lambda n: "localhost")
     wrong = {mechanism.wrong_is: {JAAS: mechanism.wrong}, "no login": dict.fromkeys(KEYS, "false")}
-    bad = cluster[3]
-    usual = dict(bad.settings)
-    with cluster:
-        for what, other in wrong.items():
-            bad.settings = {**usual, **other}
-            for member in cluster.members.values():
-                member.start()
-            cluster.wait_quorum(among=[cluster[1], cluster[2]])
-            time.sleep(3)
-            expect(bad.mode() not in ("leader", "follower"), "a server with %s is in the ensemble" % what)
-            print("a server with %s stays out" % what, flush=True)
-            cluster.stop()
+    usual = cluster[3].settings
+    steps.stays_out(cluster, {what: {**usual, **of_bad} for what, of_bad in wrong.items()})
 
 
 def check():
@@ -147,7 +126,7 @@ def check():
     os.makedirs(out)
     try:
         with Kerberos(folder, args.port + 50) if args.kerberos else Digest(folder) as mechanism:
-            stays_out([args.server, makes[1], args.server], args.port, mechanism, out)
+            outside([args.server, makes[1], args.server], args.port, mechanism, out)
             return change(makes, args.port, mechanism, folder)
     except (Mismatch, AssertionError, NotServing) as what:
         raise Mismatch("quorum SASL of %s: %s" % (", ".join(makes), what)) from what
