@@ -15,8 +15,8 @@ struct WithoutKey {
 
 impl SecurityContext for WithoutKey {
     fn establish(&mut self, token: &[u8]) -> Result<ContextStep, String> {
-        let is_established = std::mem::replace(&mut self.is_begun, true) || token.len() % 2 == 0;
-        Ok(ContextStep { token: (token.len() % 3 == 0).then(|| b"answer".to_vec()), is_established })
+        let is_established = std::mem::replace(&mut self.is_begun, true) || token.len().is_multiple_of(2);
+        Ok(ContextStep { token: token.len().is_multiple_of(3).then(|| b"answer".to_vec()), is_established })
     }
 
     fn wrap(&mut self, message: &[u8]) -> Result<Vec<u8>, String> {

@@ -62,9 +62,8 @@ impl Initiator {
         let mut store: Store =
             source.keytab.iter().filter_map(|file| place(c"client_keytab".into(), file)).collect();
         if source.keytab.is_some() {
-            // One cache for each principal: the library looks for tickets there first.
-            let whose = source.principal.as_deref().unwrap_or("any");
-            let cache = CString::new(format!("MEMORY:ostler-{whose}"));
+            // One cache for each identity: the library looks for tickets there first.
+            let cache = CString::new(format!("MEMORY:ostler, {source}"));
             store.extend(cache.ok().map(|cache| (c"ccache".into(), cache)));
         }
         acquire(source.principal.as_deref(), Usage::Initiate, &store).map_err(failed(source))

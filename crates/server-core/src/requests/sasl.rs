@@ -10,6 +10,10 @@ use alloc::{vec, vec::Vec};
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{acl::Id, error::ErrorCode, id::Xid, reply::Body};
 
+/// The most bytes of a token. A ticket of Kerberos with many groups has tens of kilobytes. Tokens of all connections wait
+/// for the mechanism, so they are limited before it gets them.
+const TOKEN_MAX: usize = 64 << 10;
+
 /// The shell's answer to a client's token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaslAnswer {
@@ -32,6 +36,9 @@ impl Server {
         if !self.config.sasl {
             // No mechanism is configured: upstream answers with a null token, outside the order.
             return self.reply_at_once(cx, conn, xid, Ok(Body::Token(None)));
+        }
+        if token.len() > TOKEN_MAX {
+            return self.refuse_login(cx, conn, xid);
         }
         let Some(state) = self.connections.get_mut(conn) else { return };
         // The shell works at one token of a connection at a time, so that no client can fill its memory. No client sends

@@ -8,6 +8,7 @@ mod counts;
 mod crashes;
 mod disk;
 mod figures;
+mod logins;
 #[allow(dead_code, reason = "long tests use the rest")]
 mod member;
 mod multis;

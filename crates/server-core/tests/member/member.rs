@@ -58,6 +58,8 @@ pub(crate) struct Member {
     pub(crate) snapshots: Vec<FrozenTree>,
     /// Records for the audit log.
     pub(crate) audited: Vec<AuditRecord>,
+    /// Tokens for the mechanism of SASL.
+    pub(crate) tokens: Vec<(ConnId, Xid, Vec<u8>)>,
 }
 
 /// The session timeout of clients in tests where it does not matter.
@@ -91,6 +93,7 @@ impl Member {
             costliest: 0,
             snapshots: Vec::new(),
             audited: Vec::new(),
+            tokens: Vec::new(),
         }
     }
 
@@ -132,6 +135,7 @@ impl Member {
             Effect::Persist { seq, op } => self.disk.push(seq, op),
             Effect::Snapshot(frozen) => self.snapshots.push(*frozen),
             Effect::Audit(record) => self.audited.push(*record),
+            Effect::SaslToken { conn, xid, token } => self.tokens.push((conn, xid, token)),
             other => panic!("a standalone server has nobody to {other:?}"),
         }
     }
@@ -148,7 +152,8 @@ impl Member {
 
     fn count_answer(&mut self, conn: ConnId, xid: Xid) {
         let Some(end) = self.ends.get_mut(&conn) else { return };
-        let next = end.unanswered.iter().position(|(sent, at_once)| *sent == xid || !at_once);
+        let outside = end.unanswered.iter().position(|(sent, at_once)| *sent == xid && *at_once);
+        let next = outside.or_else(|| end.unanswered.iter().position(|(_, at_once)| !at_once));
         let answered = next.and_then(|at| end.unanswered.remove(at)).map(|(sent, _)| sent);
         assert_eq!(answered, Some(xid), "replies come in the order of the requests");
     }
@@ -233,7 +238,7 @@ impl Member {
                 Xid(end.last_xid)
             }
         };
-        end.unanswered.push_back((xid, matches!(op, Some(Op::Auth))));
+        end.unanswered.push_back((xid, matches!(op, Some(Op::Auth | Op::Sasl))));
         let payload = ask.payload(xid);
         let request = ClientRequest::decode(&payload).unwrap();
         self.step(Input::Request { conn, request });
