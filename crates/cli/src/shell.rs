@@ -93,7 +93,6 @@ pub(crate) struct ShellArgs {
     /// File with the password for SASL on its first line.
     #[arg(long, value_name = "FILE", requires = "sasl_user")]
     sasl_password_file: Option<PathBuf>,
-<<<<<<< HEAD
     /// Log in by Kerberos (SASL GSSAPI), with the tickets of kinit or with --kerberos-keytab.
     #[arg(long, conflicts_with_all = ["sasl_user", "client_configuration"])]
     kerberos: bool,
@@ -106,19 +105,8 @@ pub(crate) struct ShellArgs {
     /// The first part of the servers' principals; the second one is the host of the server.
     #[arg(long, value_name = "NAME", default_value = "zookeeper")]
     kerberos_service: String,
-    /// PEM file with the certificate authorities to trust; switches TLS on.
-    #[arg(long, value_name = "FILE")]
-    tls_ca: Option<PathBuf>,
-    /// PEM file with this client's certificate chain for TLS.
-    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"])]
-    tls_cert: Option<PathBuf>,
-    /// PEM file with the private key of the certificate in --tls-cert.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-=======
     #[command(flatten)]
     tls: TlsOptions,
->>>>>>> w24-bench
     /// Servers [default: localhost:2181], and a command with its arguments [default: commands from the prompt or the
     /// standard input].
     #[arg(trailing_var_arg = true, value_name = "HOST:PORT,...[/ROOT]] [COMMAND [ARGS]")]
@@ -253,7 +241,6 @@ impl ShellArgs {
             tls,
         })
     }
-<<<<<<< HEAD
 
     fn kerberos(&self) -> Option<KerberosLogin> {
         let login = match (&self.kerberos_keytab, &self.kerberos_principal) {
@@ -262,21 +249,6 @@ impl ShellArgs {
         };
         self.kerberos.then(|| login.service(&self.kerberos_service))
     }
-
-    fn tls(&self) -> Result<Option<Tls>, ShellError> {
-        let Some(authorities) = &self.tls_ca else { return Ok(None) };
-        let own = match (&self.tls_cert, &self.tls_key) {
-            (Some(chain), Some(key)) => Some((bytes_of(chain)?, bytes_of(key)?)),
-            _ => None,
-        };
-        Ok(Some(Tls::Pem { authorities: bytes_of(authorities)?, own }))
-    }
-}
-
-fn bytes_of(path: &Path) -> Result<Vec<u8>, ShellError> {
-    fs::read(path).map_err(|cause| ShellError::File { path: path.to_owned(), cause })
-=======
->>>>>>> w24-bench
 }
 
 fn text_of(path: &Path) -> Result<String, ShellError> {

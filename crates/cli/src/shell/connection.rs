@@ -1,12 +1,8 @@
 //! A connection with its session, and the options to open one.
 
 use super::{error::ShellError, output::Teller, watches::Watches};
-<<<<<<< HEAD
-use ostler_client::{Client, ClientBuilder, KerberosLogin};
-=======
 use crate::tls_options::PemContents;
-use ostler_client::{Client, ClientBuilder};
->>>>>>> w24-bench
+use ostler_client::{Client, ClientBuilder, KerberosLogin};
 use ostler_tls::settings::TlsSettings;
 use std::time::Duration;
 
