@@ -9,7 +9,7 @@ Then it looks whether what the page promises is so. Only these things are replac
     zk1 and 1                             the server's own name and number, where the page says so
 
 A zoo.cfg also gets the address to listen at, since three servers share this machine. Kerberos needs a KDC, so
-security/kerberos.py runs that. --quick leaves out the way from plain to TLS, which security/quorum_tls.py tests, too."""
+security/kerberos.py runs that. --quick leaves out the way from plain to TLS, which security/quorum_tls.py tests."""
 
 import os
 import re
@@ -218,7 +218,7 @@ def is_strict(hosts, start):
     for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
         made = hosts.context()
         made.minimum_version = made.maximum_version = version
-        secured(hosts.port, lambda made=made: made)
+        secured(hosts.port, lambda: made)
         expect("Mode:" in four_letter_word(hosts.port, "srvr"), "srvr is not answered by %s" % version.name)
     expect("Mode:" not in four_letter_word(hosts.port, "stat"), "stat is answered")
     weak = os.path.join(hosts.folder, "weak.cfg")
