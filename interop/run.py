@@ -121,6 +121,7 @@ def checks(args, port):
         "security": [
             Check("quorum-tls", "security.quorum_tls", common),
             Check("rotation", "security.rotation", common),
+            Check("secure-page", "security.page", common + quick),
             Check("quorum-sasl", "security.quorum_sasl", common),
             Check("quorum-kerberos", "security.quorum_sasl", common + ["--kerberos"]),
             Check("security-clients", "security.clients", common),

@@ -20,11 +20,12 @@ def secured(port: int, context: Callable[[], ssl.SSLContext]) -> None:
 
 
 def connect(port: int, timeout: float) -> socket.socket:
-    plain = socket.create_connection((_elsewhere.get(port, LOCAL), port), timeout=timeout)
+    host = _elsewhere.get(port, LOCAL)
+    plain = socket.create_connection((host, port), timeout=timeout)
     if port not in _secured:
         return plain
     try:
-        return _secured[port]().wrap_socket(plain, server_hostname="localhost")
+        return _secured[port]().wrap_socket(plain, server_hostname="localhost" if host == LOCAL else host)
     except BaseException:
         plain.close()
         raise
