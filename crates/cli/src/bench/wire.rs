@@ -28,7 +28,7 @@ pub(crate) struct Wire<S> {
     tls: Option<TlsState>,
 }
 
-/// The outcome of one read of a nonblocking socket.
+/// The result of one read of a nonblocking socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Received {
     /// Bytes for the reader. With TLS there may be none, though some came.
@@ -52,7 +52,7 @@ impl TlsDialer {
     fn begin(&self, number: usize) -> io::Result<ClientConnection> {
         let name = self.names[number % self.names.len()].clone();
         let mut tls = ClientConnection::new(self.config.clone(), name).map_err(io::Error::other)?;
-        // Bytes that the driver appends at once are encrypted at once.
+        // All that the driver appends at once is encrypted at once.
         tls.set_buffer_limit(None);
         Ok(tls)
     }
