@@ -1,6 +1,10 @@
 //! The checks of the other side's certificate in a handshake.
 
-use crate::{names::CertificateNames, principal::subject_name, trust::Trust};
+use crate::{
+    names::CertificateNames,
+    principal::subject_name,
+    trust::{Purpose, Trust},
+};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved,
     SignatureScheme,
@@ -49,10 +53,15 @@ fn in_words(reason: &CertificateError) -> String {
         }
         CertificateError::Revoked => "it is revoked".into(),
         CertificateError::UnknownIssuer => {
-            "no certificate of the trust store has signed it; add its authority to the trust store".into()
+            "no authority of the trust store has signed it; add its authority to the trust store (a certificate there \
+             without CA:TRUE counts for itself alone)"
+                .into()
         }
         CertificateError::UnknownRevocationStatus => {
             "the revocation lists say nothing of its authority; add that authority's list".into()
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "its extendedKeyUsage does not allow this use; make one for clientAuth and serverAuth".into()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is not for the host that was called; make one that names this host".into()
@@ -136,7 +145,8 @@ impl Signatures {
 /// Checks the certificates of those that connect to a server.
 #[derive(Debug)]
 pub struct ClientCheck {
-    webpki: Arc<dyn ClientCertVerifier>,
+    /// `None` if no trusted certificate is an authority.
+    webpki: Option<Arc<dyn ClientCertVerifier>>,
     trust: Arc<Trust>,
     is_needed: bool,
     signatures: Signatures,
@@ -149,9 +159,14 @@ impl ClientCheck {
         is_needed: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientCheck, VerifierBuilderError> {
-        let roots = Arc::new(trust.roots().clone());
-        let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-        let webpki = builder.with_crls(trust.lists().iter().cloned()).build()?;
+        let webpki = match trust.roots() {
+            roots if roots.is_empty() => None,
+            roots => {
+                let roots = Arc::new(roots.clone());
+                let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+                Some(builder.with_crls(trust.lists().iter().cloned()).build()?)
+            }
+        };
         let signatures = Signatures(provider.signature_verification_algorithms);
         Ok(ClientCheck { webpki, trust, is_needed, signatures })
     }
@@ -163,7 +178,7 @@ impl ClientCertVerifier for ClientCheck {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.webpki.root_hint_subjects()
+        self.trust.hints()
     }
 
     fn verify_client_cert(
@@ -173,10 +188,13 @@ impl ClientCertVerifier for ClientCheck {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let checked = if self.trust.is_for_direct_check(leaf) {
-            let checked = self.trust.check_directly(leaf, now);
+            let checked = self.trust.check_directly(leaf, Purpose::Client, now);
             checked.map(|()| ClientCertVerified::assertion()).map_err(Error::InvalidCertificate)
         } else {
-            self.webpki.verify_client_cert(leaf, intermediates, now)
+            match &self.webpki {
+                Some(webpki) => webpki.verify_client_cert(leaf, intermediates, now),
+                None => Err(CertificateError::UnknownIssuer.into()),
+            }
         };
         checked.map_err(|reason| RefusedCertificate::error(leaf, reason))
     }
@@ -200,14 +218,15 @@ impl ClientCertVerifier for ClientCheck {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
+        self.signatures.0.supported_schemes()
     }
 }
 
 /// Checks the certificate of a server that is called.
 #[derive(Debug)]
 pub struct ServerCheck {
-    webpki: Arc<WebPkiServerVerifier>,
+    /// `None` if no trusted certificate is an authority.
+    webpki: Option<Arc<WebPkiServerVerifier>>,
     trust: Arc<Trust>,
     checks_name: bool,
     signatures: Signatures,
@@ -220,9 +239,14 @@ impl ServerCheck {
         checks_name: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ServerCheck, VerifierBuilderError> {
-        let roots = Arc::new(trust.roots().clone());
-        let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-        let webpki = builder.with_crls(trust.lists().iter().cloned()).build()?;
+        let webpki = match trust.roots() {
+            roots if roots.is_empty() => None,
+            roots => {
+                let roots = Arc::new(roots.clone());
+                let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+                Some(builder.with_crls(trust.lists().iter().cloned()).build()?)
+            }
+        };
         let signatures = Signatures(provider.signature_verification_algorithms);
         Ok(ServerCheck { webpki, trust, checks_name, signatures })
     }
@@ -242,10 +266,11 @@ impl ServerCheck {
         now: UnixTime,
     ) -> Result<(), Error> {
         if self.trust.is_for_direct_check(leaf) {
-            self.trust.check_directly(leaf, now)?;
+            self.trust.check_directly(leaf, Purpose::Server, now)?;
             return self.check_name(leaf, name);
         }
-        match self.webpki.verify_server_cert(leaf, intermediates, name, &[], now) {
+        let Some(webpki) = &self.webpki else { return Err(CertificateError::UnknownIssuer.into()) };
+        match webpki.verify_server_cert(leaf, intermediates, name, &[], now) {
             Ok(_) => Ok(()),
             // rustls checks the name last, and does not look at the common name.
             Err(Error::InvalidCertificate(
@@ -290,6 +315,6 @@ impl ServerCertVerifier for ServerCheck {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.webpki.supported_verify_schemes()
+        self.signatures.0.supported_schemes()
     }
 }

@@ -143,7 +143,7 @@ fn a_client_without_a_certificate_is_accepted_only_if_none_is_needed() {
 fn certificates_of_another_authority_are_refused_where_they_are_looked_at() {
     let mut pair = Pair::new();
     let foreign = Authority::new("other").issue(|_| {});
-    assert!(pair.refusal(&foreign).contains("no certificate of the trust store has signed it"));
+    assert!(pair.refusal(&foreign).contains("no authority of the trust store has signed it"));
     pair.settings.client_auth = ClientAuth::Want;
     assert!(pair.refusal(&foreign).starts_with("the certificate of CN=leaf is refused"));
     pair.settings.client_auth = ClientAuth::None;
