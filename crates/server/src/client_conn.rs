@@ -10,7 +10,7 @@ use crate::{
     client_stream::ClientStream,
     driver::Driver,
     listener::ConnSlot,
-    log_throttle::{LogBudget, LogTurn},
+    log_throttle::{LogTurn, SharedLogBudget},
     outbox::Outbox,
     room::Waiter,
     sending::Sending,
@@ -23,7 +23,7 @@ use std::{
     future::poll_fn,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -56,6 +56,9 @@ const SIGN_OF_LIFE_MS: u64 = 100;
 /// A connection whose client takes nothing of its answers for this time is closed, if another connection waits for the
 /// room that they take.
 const STALLED_MS: u64 = 10_000;
+
+/// Limits the log lines about connections that no client makes. It is not part of a connection, which has to be small.
+static CLOSED_LOG: SharedLogBudget = SharedLogBudget::new();
 
 thread_local! {
     /// Idle connections have no buffer of their own; each thread has one to read into.
@@ -148,7 +151,7 @@ pub(crate) struct ClientService {
     pub(crate) limits: Arc<ConnLimits>,
     pub(crate) security: PortSecurity,
     /// Limits the log lines about failed TLS handshakes.
-    pub(crate) handshake_log: Arc<Mutex<LogBudget>>,
+    pub(crate) handshake_log: Arc<SharedLogBudget>,
     pub(crate) door: Arc<FourLetterDoor>,
 }
 
@@ -180,7 +183,7 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
         Err(_) => HandshakeError::Late(within),
     };
     service.driver.traffic.count_failed_handshake();
-    match service.handshake_log.lock().unwrap_or_else(PoisonError::into_inner).take_line() {
+    match service.handshake_log.take_line() {
         LogTurn::Line => {
             tracing::warn!(%peer, error = %failed, "a connection was closed before its TLS handshake was done");
         }
@@ -247,7 +250,11 @@ impl ClientConn {
         match end {
             End::Closed | End::Word(_) => {}
             End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
-            End::Garbage(what) => tracing::warn!(?conn, %peer, what, "connection closed"),
+            End::Garbage(what) => {
+                if let Some(ending) = CLOSED_LOG.take_line().ending() {
+                    tracing::warn!(?conn, %peer, what, "connection closed{ending}");
+                }
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::{
     fan_out::{FanOut, Notification, Outboxes},
+    log_throttle::SharedLogBudget,
     responses::Responses,
 };
 use ostler_proto::{connect::ConnectResponse, id::Xid, reply::Reply};
@@ -54,20 +55,32 @@ impl<'a> ClientEffects<'a> {
     }
 }
 
+/// Limits the log lines about refused clients, which may come back at once.
+static REFUSED_LOG: SharedLogBudget = SharedLogBudget::new();
+
 fn log_close(conn: ConnId, reason: CloseReason) {
+    let is_refused = matches!(
+        reason,
+        CloseReason::ClientAhead
+            | CloseReason::PasswordUnknown
+            | CloseReason::AuthFailed
+            | CloseReason::Protocol
+    );
+    let ending = if is_refused { REFUSED_LOG.take_line().ending() } else { Some("") };
+    let Some(ending) = ending else { return };
     match reason {
         CloseReason::ClosedByClient => tracing::debug!(?conn, "closed by its client"),
         CloseReason::SessionExpired => tracing::info!(?conn, "closed: its session has expired"),
         CloseReason::SessionMoved => tracing::info!(?conn, "closed: its session came back elsewhere"),
         CloseReason::ClientAhead => tracing::warn!(
             ?conn,
-            "refused: the client has seen a later zxid than this server has; is this the right data folder?"
+            "refused: the client has seen a later zxid than this server has; is this the right data folder?{ending}"
         ),
         CloseReason::PasswordUnknown => tracing::info!(
             ?conn,
-            "refused: this server cannot judge the password of the session; the client may try another server"
+            "refused: this server cannot judge the password of the session; the client may try another server{ending}"
         ),
-        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed{ending}"),
         CloseReason::ReadOnly => {
             tracing::debug!(
                 ?conn,
@@ -79,6 +92,6 @@ fn log_close(conn: ConnId, reason: CloseReason) {
         }
         CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
         CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
-        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
+        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends{ending}"),
     }
 }

@@ -4,7 +4,7 @@ use crate::client_stream::{ClientStream, TlsStream, Unblocked};
 use ostler_proto::acl::Id;
 use ostler_tls::{
     detect::{FirstBytes, HEADER, detect},
-    principal,
+    log_text, principal,
 };
 use rustls::{ServerConfig, ServerConnection, pki_types::CertificateDer};
 use std::{
@@ -70,7 +70,8 @@ pub(crate) fn refusal(error: &rustls::Error) -> String {
         rustls::Error::NoCertificatesPresented => {
             "the client has shown no certificate, and ssl.clientAuth asks for one".into()
         }
-        other => other.to_string(),
+        // Some of these have what the other side has sent.
+        other => log_text(&other.to_string()),
     }
 }
 

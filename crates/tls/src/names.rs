@@ -1,5 +1,6 @@
 //! The host names and addresses that a certificate is for (RFC 6125, RFC 2818).
 
+use crate::log_text::log_text;
 use rustls::pki_types::CertificateDer;
 use std::net::IpAddr;
 use x509_parser::{certificate::X509Certificate, extensions::GeneralName, prelude::FromDer};
@@ -49,8 +50,12 @@ impl CertificateNames {
         self.dns.iter().any(|name| matches(name, &host))
     }
 
-    /// The names for a message, separated by commas.
+    /// The names for a message, separated by commas and made safe by [`log_text`].
     pub fn text(&self) -> String {
+        log_text(&self.all())
+    }
+
+    fn all(&self) -> String {
         let addresses = self.addresses.iter().map(IpAddr::to_string);
         let all: Vec<String> = self.dns.iter().cloned().chain(addresses).collect();
         match (&all[..], &self.common_name) {

@@ -1,6 +1,7 @@
 //! The checks of the other side's certificate in a handshake.
 
 use crate::{
+    log_text::log_text,
     names::CertificateNames,
     principal::subject_name,
     trust::{Purpose, Trust},
@@ -26,7 +27,7 @@ use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::X509Vers
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate of {subject} is refused: {}", in_words(.reason))]
 pub struct RefusedCertificate {
-    /// The subject, as Java prints it.
+    /// The subject, as Java prints it, made safe by [`log_text`].
     pub subject: String,
     /// The reason.
     pub reason: CertificateError,
@@ -35,7 +36,8 @@ pub struct RefusedCertificate {
 impl RefusedCertificate {
     fn error(certificate: &CertificateDer<'_>, reason: Error) -> Error {
         let Error::InvalidCertificate(reason) = reason else { return reason };
-        let subject = subject_name(certificate).unwrap_or_else(|_| "an unreadable subject".into());
+        let subject = subject_name(certificate)
+            .map_or_else(|_| "an unreadable subject".into(), |subject| log_text(&subject));
         Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(RefusedCertificate {
             subject,
             reason,
@@ -66,7 +68,8 @@ fn in_words(reason: &CertificateError) -> String {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is not for the host that was called; make one that names this host".into()
         }
-        other => other.to_string(),
+        // Some of these have names of the certificate.
+        other => log_text(&other.to_string()),
     }
 }
 

@@ -236,3 +236,12 @@ fn public_authorities_are_authorities() {
     let count = all.len();
     assert_eq!(Trust::new(all, Vec::new()).unwrap().roots().len(), count);
 }
+
+#[test]
+fn a_refused_subject_is_one_short_line() {
+    let authority = authority("authority");
+    let name = format!("a\nERROR \u{1b}[2J{}", "b".repeat(10_000));
+    let refusal = verdict(&trust(&[&authority]), &self_signed(&name, |_| {})).unwrap_err();
+    assert!(refusal.starts_with("the certificate of CN=a\\nERROR \\u{1b}[2Jbbb"), "{refusal}");
+    assert!(refusal.chars().all(|c| !c.is_control()) && refusal.len() < 1000, "{refusal}");
+}

@@ -19,6 +19,7 @@ use ostler_proto::{id::ServerId, membership::Member};
 use ostler_sasl::quorum::QuorumLoginError;
 use ostler_tls::{
     detect::FirstBytes,
+    log_text,
     material::{TlsFileError, TlsMaterial},
     settings::TlsSettings,
 };
@@ -53,7 +54,7 @@ pub(super) enum SecurityError {
          as it is written there", .id.0
     )]
     OtherServer { subject: String, names: String, id: ServerId, hosts: String },
-    #[error("SASL between the servers: {0}")]
+    #[error("SASL between the servers: {}", log_text(&.0.to_string()))]
     Login(#[from] QuorumLoginError),
     #[error(transparent)]
     Io(#[from] io::Error),
