@@ -60,6 +60,14 @@ pub enum TlsFileError {
         /// The problem.
         cause: CrlError,
     },
+    /// The key of a key store cannot be used.
+    #[error("{}: {cause}", .file.display())]
+    Key {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        cause: ConfigError,
+    },
     /// There is no key store, and one is needed.
     #[error("there is no key store: a port with TLS needs a key and its certificate")]
     NoKeyStore,
@@ -108,6 +116,16 @@ fn read_store<T>(
     parse(&read(&file.location)?, kind, &password).map_err(failed)
 }
 
+/// Names the file of the key store in an error about its key.
+fn with_file(error: ConfigError, settings: &TlsSettings) -> TlsFileError {
+    match (error, &settings.key_store) {
+        (cause @ (ConfigError::Key(_) | ConfigError::OtherKey { .. }), Some(store)) => {
+            TlsFileError::Key { file: store.location.clone(), cause }
+        }
+        (error, _) => error.into(),
+    }
+}
+
 impl TlsMaterial {
     /// Reads all files of the settings.
     pub fn read(settings: &TlsSettings) -> Result<TlsMaterial, TlsFileError> {
@@ -131,13 +149,15 @@ impl TlsMaterial {
     /// The configuration of a port.
     pub fn server_config(&self, settings: &TlsSettings) -> Result<ServerConfig, TlsFileError> {
         let key_store = self.key_store.as_ref().ok_or(TlsFileError::NoKeyStore)?;
-        Ok(config::server_config(settings, key_store, self.trust.clone())?)
+        config::server_config(settings, key_store, self.trust.clone())
+            .map_err(|error| with_file(error, settings))
     }
 
     /// The configuration of those who connect.
     pub fn client_config(&self, settings: &TlsSettings) -> Result<ClientConfig, TlsFileError> {
         let trust = self.trust.clone().ok_or(ConfigError::NoTrustStore)?;
-        Ok(config::client_config(settings, self.key_store.as_ref(), trust)?)
+        config::client_config(settings, self.key_store.as_ref(), trust)
+            .map_err(|error| with_file(error, settings))
     }
 }
 

@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-use ostler_tls::trust::{Purpose, Trust};
-use ostler_tls::verify::{ClientCheck, ServerCheck};
+use ostler_tls::{
+    KeyStore,
+    config::{ConfigError, server_config},
+    settings::{ClientAuth, TlsSettings},
+    trust::{Purpose, Trust},
+    verify::{ClientCheck, ServerCheck},
+};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType, ExtendedKeyUsagePurpose,
     GeneralSubtree, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose, NameConstraints, RevokedCertParams,
@@ -13,7 +18,7 @@ use rustls::{
     CertificateError, Error,
     client::danger::ServerCertVerifier,
     crypto::ring,
-    pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime},
+    pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime},
     server::danger::ClientCertVerifier,
 };
 use std::{sync::Arc, time::Duration};
@@ -244,4 +249,19 @@ fn a_refused_subject_is_one_short_line() {
     let refusal = verdict(&trust(&[&authority]), &self_signed(&name, |_| {})).unwrap_err();
     assert!(refusal.starts_with("the certificate of CN=a\\nERROR \\u{1b}[2Jbbb"), "{refusal}");
     assert!(refusal.chars().all(|c| !c.is_control()) && refusal.len() < 1000, "{refusal}");
+}
+
+#[test]
+fn a_key_is_compared_with_a_certificate_of_version_1() {
+    let root = self_signed("root", |_| {});
+    let signer = KeyPair::try_from(root.key.serialize_der()).unwrap();
+    let root = root.in_version_1(&signer);
+    let settings = TlsSettings { client_auth: ClientAuth::None, ..TlsSettings::default() };
+    let with_key = |key: &KeyPair| {
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let own = KeyStore { chain: vec![root.certificate.clone()], key };
+        server_config(&settings, &own, None).map(|_| ())
+    };
+    assert!(with_key(&root.key).is_ok());
+    assert!(matches!(with_key(&KeyPair::generate().unwrap()), Err(ConfigError::OtherKey { .. })));
 }
