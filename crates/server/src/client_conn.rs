@@ -9,6 +9,7 @@ use crate::{
     },
     client_stream::ClientStream,
     driver::Driver,
+    handshake_turns::HandshakeTurns,
     listener::ConnSlot,
     log_throttle::{LogTurn, SharedLogBudget},
     outbox::Outbox,
@@ -56,9 +57,6 @@ const SIGN_OF_LIFE_MS: u64 = 100;
 /// A connection whose client takes nothing of its answers for this time is closed, if another connection waits for the
 /// room that they take.
 const STALLED_MS: u64 = 10_000;
-
-/// Limits the log lines about connections that no client makes. It is not part of a connection, which has to be small.
-static CLOSED_LOG: SharedLogBudget = SharedLogBudget::new();
 
 thread_local! {
     /// Idle connections have no buffer of their own; each thread has one to read into.
@@ -150,6 +148,7 @@ pub(crate) struct ClientService {
     pub(crate) driver: Arc<Driver>,
     pub(crate) limits: Arc<ConnLimits>,
     pub(crate) security: PortSecurity,
+    pub(crate) handshake_turns: Arc<HandshakeTurns>,
     /// Limits the log lines about failed TLS handshakes.
     pub(crate) handshake_log: Arc<SharedLogBudget>,
     pub(crate) door: Arc<FourLetterDoor>,
@@ -170,7 +169,7 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
     let begun = Box::pin(async {
         tokio::select! {
             biased;
-            begun = tokio::time::timeout(within, service.security.begin(stream)) => Some(begun),
+            begun = tokio::time::timeout(within, service.security.begin(stream, (&service.handshake_turns, place.address))) => Some(begun),
             () = unidentified.gives_way() => None,
         }
     });
@@ -251,7 +250,7 @@ impl ClientConn {
             End::Closed | End::Word(_) => {}
             End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
             End::Garbage(what) => {
-                if let Some(ending) = CLOSED_LOG.take_line().ending() {
+                if let Some(ending) = self.driver.traffic.closed_log.take_line().ending() {
                     tracing::warn!(?conn, %peer, what, "connection closed{ending}");
                 }
             }

@@ -13,11 +13,16 @@ pub(crate) struct ClientEffects<'a> {
     fan: FanOut,
     outboxes: &'a Outboxes,
     responses: &'a mut Responses,
+    refused_log: &'a SharedLogBudget,
 }
 
 impl<'a> ClientEffects<'a> {
-    pub(crate) fn new(outboxes: &'a Outboxes, responses: &'a mut Responses) -> ClientEffects<'a> {
-        ClientEffects { fan: FanOut::default(), outboxes, responses }
+    pub(crate) fn new(
+        outboxes: &'a Outboxes,
+        responses: &'a mut Responses,
+        refused_log: &'a SharedLogBudget,
+    ) -> ClientEffects<'a> {
+        ClientEffects { fan: FanOut::default(), outboxes, responses, refused_log }
     }
 
     pub(crate) fn reply(&mut self, conn: ConnId, reply: &Reply) {
@@ -46,7 +51,7 @@ impl<'a> ClientEffects<'a> {
         if let Some(outbox) = self.outboxes.get(&conn) {
             outbox.close(reason);
         }
-        log_close(conn, reason);
+        log_close(conn, reason, self.refused_log);
     }
 
     /// Sends the notifications that are still held back.
@@ -55,10 +60,8 @@ impl<'a> ClientEffects<'a> {
     }
 }
 
-/// Limits the log lines about refused clients, which may come back at once.
-static REFUSED_LOG: SharedLogBudget = SharedLogBudget::new();
-
-fn log_close(conn: ConnId, reason: CloseReason) {
+/// `refused_log` limits the lines about refused clients, which may come back at once.
+fn log_close(conn: ConnId, reason: CloseReason, refused_log: &SharedLogBudget) {
     let is_refused = matches!(
         reason,
         CloseReason::ClientAhead
@@ -66,7 +69,7 @@ fn log_close(conn: ConnId, reason: CloseReason) {
             | CloseReason::AuthFailed
             | CloseReason::Protocol
     );
-    let ending = if is_refused { REFUSED_LOG.take_line().ending() } else { Some("") };
+    let ending = if is_refused { refused_log.take_line().ending() } else { Some("") };
     let Some(ending) = ending else { return };
     match reason {
         CloseReason::ClosedByClient => tracing::debug!(?conn, "closed by its client"),

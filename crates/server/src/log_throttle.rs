@@ -58,10 +58,6 @@ impl LogTurn {
 pub(crate) struct SharedLogBudget(Mutex<LogBudget>);
 
 impl SharedLogBudget {
-    pub(crate) const fn new() -> SharedLogBudget {
-        SharedLogBudget(Mutex::new(LogBudget { begun: None, lines: 0 }))
-    }
-
     pub(crate) fn take_line(&self) -> LogTurn {
         // A panic aborts the process, so a poisoned lock is never met.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take_line()

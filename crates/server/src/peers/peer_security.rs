@@ -11,6 +11,8 @@ use super::{
 use crate::{
     config::{EnsembleSettings, QuorumSasl, QuorumTls},
     error::ServerError,
+    handshake_turns::HandshakeTurns,
+    listener::counted,
     sasl_files::QuorumLogins,
     tls_files::TlsFiles,
     tls_handshake::{HandshakeError, first_bytes, refusal},
@@ -31,6 +33,9 @@ use std::{
 };
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+/// IPv6 addresses with this number of first bits in common take turns as one.
+const NETWORK_BITS: u8 = 64;
 
 /// Why a connection to another server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +106,8 @@ pub(super) struct Logins {
 struct Tls {
     settings: QuorumTls,
     configs: RwLock<Arc<PeerConfigs>>,
+    /// Not those of clients: a crowd of them must not keep servers waiting.
+    turns: Arc<HandshakeTurns>,
 }
 
 impl std::fmt::Debug for Tls {
@@ -139,7 +146,11 @@ impl PeerSecurity {
             return Ok((Arc::new(PeerSecurity { tls: None, logins }), None));
         };
         let (files, first) = TlsFiles::open(settings.tls.clone(), "ssl.quorum.*", configs)?;
-        let tls = Some(Tls { settings: settings.clone(), configs: RwLock::new(Arc::new(first)) });
+        let tls = Some(Tls {
+            settings: settings.clone(),
+            configs: RwLock::new(Arc::new(first)),
+            turns: HandshakeTurns::new(),
+        });
         Ok((Arc::new(PeerSecurity { tls, logins }), Some(files)))
     }
 
@@ -167,9 +178,11 @@ impl PeerSecurity {
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(SecurityError::Late(within)),
         }
+        let from = counted(tcp.peer_addr()?.ip(), NETWORK_BITS);
         let acceptor = TlsAcceptor::from(tls.configs().incoming.clone());
-        let accepted =
-            timeout(within, acceptor.accept(tcp)).await.map_err(|_| SecurityError::Late(within))?;
+        let accepted = timeout(within, tls.turns.in_turns(from, acceptor.accept(tcp)))
+            .await
+            .map_err(|_| SecurityError::Late(within))?;
         let stream = PeerStream::tls(TlsStream::Server(accepted.map_err(handshake_error)?));
         if tls.settings.checks_callers()
             && let Some(PeerCertificate { subject, names }) = stream.certificate()
