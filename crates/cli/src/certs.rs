@@ -221,6 +221,7 @@ fn finish(folder: &Folder) -> Result<String, CertsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_tls::trust::Purpose;
     use ostler_tls::{Certificate, Password, StoreKind, read_key_store, read_trust_store, subject_name};
     use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
@@ -304,7 +305,11 @@ mod tests {
                     read_trust_store(&trusted, StoreKind::Pem, &Password::new(String::new())).unwrap();
                 let trust = ostler_tls::trust::Trust::new(trusted, Vec::new()).unwrap();
                 let now = rustls_pki_types::UnixTime::now();
-                assert_eq!(trust.check_directly(&own.chain[0], now), Ok(()), "{steps} steps");
+                assert_eq!(
+                    trust.check_directly(&own.chain[0], Purpose::Client, now),
+                    Ok(()),
+                    "{steps} steps"
+                );
             };
             issue();
             let finish = perform(&CertsCommand::Rotate { place: place(folder), finish: true, days: 10 });

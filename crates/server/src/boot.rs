@@ -15,6 +15,7 @@ use crate::{
     driver::{Driver, DriverParts},
     error::ServerError,
     handle::ServerHandle,
+    handshake_turns::HandshakeTurns,
     overrides::{Overrides, PeerListeners},
     peers::{PeerConfigs, PeerSecurity},
     room::Room,
@@ -136,6 +137,7 @@ impl RunningServer {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
             security: PortSecurity::Plain,
+            handshake_turns: HandshakeTurns::new(),
             handshake_log: Arc::default(),
             door: Arc::new(door),
         };

@@ -9,8 +9,9 @@ use crate::{
     },
     client_stream::ClientStream,
     driver::Driver,
+    handshake_turns::HandshakeTurns,
     listener::ConnSlot,
-    log_throttle::{LogBudget, LogTurn},
+    log_throttle::{LogTurn, SharedLogBudget},
     outbox::Outbox,
     room::Waiter,
     sending::Sending,
@@ -23,7 +24,7 @@ use std::{
     future::poll_fn,
     io,
     net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -147,8 +148,9 @@ pub(crate) struct ClientService {
     pub(crate) driver: Arc<Driver>,
     pub(crate) limits: Arc<ConnLimits>,
     pub(crate) security: PortSecurity,
+    pub(crate) handshake_turns: Arc<HandshakeTurns>,
     /// Limits the log lines about failed TLS handshakes.
-    pub(crate) handshake_log: Arc<Mutex<LogBudget>>,
+    pub(crate) handshake_log: Arc<SharedLogBudget>,
     pub(crate) door: Arc<FourLetterDoor>,
 }
 
@@ -167,7 +169,7 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
     let begun = Box::pin(async {
         tokio::select! {
             biased;
-            begun = tokio::time::timeout(within, service.security.begin(stream)) => Some(begun),
+            begun = tokio::time::timeout(within, service.security.begin(stream, (&service.handshake_turns, place.address))) => Some(begun),
             () = unidentified.gives_way() => None,
         }
     });
@@ -180,7 +182,7 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
         Err(_) => HandshakeError::Late(within),
     };
     service.driver.traffic.count_failed_handshake();
-    match service.handshake_log.lock().unwrap_or_else(PoisonError::into_inner).take_line() {
+    match service.handshake_log.take_line() {
         LogTurn::Line => {
             tracing::warn!(%peer, error = %failed, "a connection was closed before its TLS handshake was done");
         }
@@ -247,7 +249,11 @@ impl ClientConn {
         match end {
             End::Closed | End::Word(_) => {}
             End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
-            End::Garbage(what) => tracing::warn!(?conn, %peer, what, "connection closed"),
+            End::Garbage(what) => {
+                if let Some(ending) = self.driver.traffic.closed_log.take_line().ending() {
+                    tracing::warn!(?conn, %peer, what, "connection closed{ending}");
+                }
+            }
         }
     }
 

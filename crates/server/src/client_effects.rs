@@ -2,6 +2,7 @@
 
 use crate::{
     fan_out::{FanOut, Notification, Outboxes},
+    log_throttle::SharedLogBudget,
     responses::Responses,
 };
 use ostler_proto::{connect::ConnectResponse, id::Xid, reply::Reply};
@@ -12,11 +13,16 @@ pub(crate) struct ClientEffects<'a> {
     fan: FanOut,
     outboxes: &'a Outboxes,
     responses: &'a mut Responses,
+    refused_log: &'a SharedLogBudget,
 }
 
 impl<'a> ClientEffects<'a> {
-    pub(crate) fn new(outboxes: &'a Outboxes, responses: &'a mut Responses) -> ClientEffects<'a> {
-        ClientEffects { fan: FanOut::default(), outboxes, responses }
+    pub(crate) fn new(
+        outboxes: &'a Outboxes,
+        responses: &'a mut Responses,
+        refused_log: &'a SharedLogBudget,
+    ) -> ClientEffects<'a> {
+        ClientEffects { fan: FanOut::default(), outboxes, responses, refused_log }
     }
 
     pub(crate) fn reply(&mut self, conn: ConnId, reply: &Reply) {
@@ -45,7 +51,7 @@ impl<'a> ClientEffects<'a> {
         if let Some(outbox) = self.outboxes.get(&conn) {
             outbox.close(reason);
         }
-        log_close(conn, reason);
+        log_close(conn, reason, self.refused_log);
     }
 
     /// Sends the notifications that are still held back.
@@ -54,22 +60,36 @@ impl<'a> ClientEffects<'a> {
     }
 }
 
-fn log_close(conn: ConnId, reason: CloseReason) {
+/// `refused_log` limits the lines about refused clients, which may come back at once.
+fn log_close(conn: ConnId, reason: CloseReason, refused_log: &SharedLogBudget) {
+    let is_refused = matches!(
+        reason,
+        CloseReason::ClientAhead
+            | CloseReason::PasswordUnknown
+            | CloseReason::AuthFailed
+            | CloseReason::OtherEnsemble
+            | CloseReason::Protocol
+    );
+    let ending = if is_refused { refused_log.take_line().ending() } else { Some("") };
+    let Some(ending) = ending else { return };
     match reason {
         CloseReason::ClosedByClient => tracing::debug!(?conn, "closed by its client"),
         CloseReason::SessionExpired => tracing::info!(?conn, "closed: its session has expired"),
         CloseReason::SessionMoved => tracing::info!(?conn, "closed: its session came back elsewhere"),
         CloseReason::ClientAhead => tracing::warn!(
             ?conn,
-            "refused: the client has seen a later zxid than this server has; is this the right data folder?"
+            "refused: the client has seen a later zxid than this server has; is this the right data folder?{ending}"
         ),
         CloseReason::PasswordUnknown => tracing::info!(
             ?conn,
-            "refused: this server cannot judge the password of the session; the client may try another server"
+            "refused: this server cannot judge the password of the session; the client may try another server{ending}"
         ),
-        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed"),
+        CloseReason::AuthFailed => tracing::warn!(?conn, "closed: authentication failed{ending}"),
         CloseReason::OtherEnsemble => {
-            tracing::warn!(?conn, "closed: the client names an ensemble that is none of ensembleAuthName");
+            tracing::warn!(
+                ?conn,
+                "closed: the client names an ensemble that is none of ensembleAuthName{ending}"
+            );
         }
         CloseReason::ReadOnly => {
             tracing::debug!(
@@ -82,6 +102,6 @@ fn log_close(conn: ConnId, reason: CloseReason) {
         }
         CloseReason::NotServing => tracing::debug!(?conn, "closed: this server has no leader"),
         CloseReason::ClosedByOperator => tracing::info!(?conn, "closed on demand"),
-        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends"),
+        CloseReason::Protocol => tracing::warn!(?conn, "closed: it sent what no client sends{ending}"),
     }
 }

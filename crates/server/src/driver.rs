@@ -389,7 +389,7 @@ impl Driver {
     /// Passes the effects of a step to the clients' connections, the disk, and the other servers.
     fn route(&self, core: &mut Core) {
         let Core { effects, outboxes, links, responses, .. } = core;
-        let mut clients = ClientEffects::new(outboxes, responses);
+        let mut clients = ClientEffects::new(outboxes, responses, &self.traffic.refused_log);
         let doors = self.doors.as_ref();
         for effect in effects.drain(..) {
             match effect {

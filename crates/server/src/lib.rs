@@ -17,6 +17,7 @@ mod driver;
 mod error;
 mod fan_out;
 mod handle;
+mod handshake_turns;
 mod listener;
 mod log_throttle;
 pub mod logging;

@@ -44,12 +44,13 @@ struct Census {
 /// One of the connections that the limits allow. It is given back on drop.
 pub(crate) struct ConnSlot {
     census: Arc<Mutex<Census>>,
-    address: IpAddr,
+    /// The address that the connection counts for.
+    pub(crate) address: IpAddr,
 }
 
 /// The address that a connection counts for: the network of an IPv6 address, because one client mostly has a whole
 /// network.
-fn counted(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
+pub(crate) fn counted(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let beyond = 128_u32.saturating_sub(ipv6_prefix.into());

@@ -1,14 +1,18 @@
 //! The beginning of a connection at a port that takes TLS.
 
-use crate::client_stream::{ClientStream, TlsStream, Unblocked};
+use crate::{
+    client_stream::{ClientStream, TlsStream, Unblocked},
+    handshake_turns::HandshakeTurns,
+};
 use ostler_proto::acl::Id;
 use ostler_tls::{
     detect::{FirstBytes, HEADER, detect},
-    principal,
+    log_text, principal,
 };
 use rustls::{ServerConfig, ServerConnection, pki_types::CertificateDer};
 use std::{
     io,
+    net::IpAddr,
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
 };
@@ -70,9 +74,13 @@ pub(crate) fn refusal(error: &rustls::Error) -> String {
         rustls::Error::NoCertificatesPresented => {
             "the client has shown no certificate, and ssl.clientAuth asks for one".into()
         }
-        other => other.to_string(),
+        // Some of these have what the other side has sent.
+        other => log_text(&other.to_string()),
     }
 }
+
+/// The turns of handshakes, and the address that a connection counts for.
+type TurnsOf<'a> = (&'a Arc<HandshakeTurns>, IpAddr);
 
 /// A connection that can be served.
 pub(crate) struct SecuredStream {
@@ -83,16 +91,20 @@ pub(crate) struct SecuredStream {
 
 impl PortSecurity {
     /// Does what comes before the first frame.
-    pub(crate) async fn begin(&self, tcp: TcpStream) -> Result<SecuredStream, HandshakeError> {
+    pub(crate) async fn begin(
+        &self,
+        tcp: TcpStream,
+        turns: TurnsOf<'_>,
+    ) -> Result<SecuredStream, HandshakeError> {
         let plain = |tcp| SecuredStream { stream: ClientStream::Plain(tcp), proven: None };
         match self {
             PortSecurity::Plain => Ok(plain(tcp)),
             PortSecurity::Tls(config) => match first_bytes(&tcp).await? {
-                FirstBytes::Tls => handshake(tcp, config.current()).await,
+                FirstBytes::Tls => handshake(tcp, config.current(), turns).await,
                 FirstBytes::Plain | FirstBytes::Undecided => Err(HandshakeError::PlainText),
             },
             PortSecurity::Either(config) => match first_bytes(&tcp).await? {
-                FirstBytes::Tls => handshake(tcp, config.current()).await,
+                FirstBytes::Tls => handshake(tcp, config.current(), turns).await,
                 FirstBytes::Plain | FirstBytes::Undecided => Ok(plain(tcp)),
             },
         }
@@ -113,7 +125,11 @@ pub(crate) async fn first_bytes(tcp: &TcpStream) -> Result<FirstBytes, Handshake
     }
 }
 
-async fn handshake(tcp: TcpStream, config: Arc<ServerConfig>) -> Result<SecuredStream, HandshakeError> {
+async fn handshake(
+    tcp: TcpStream,
+    config: Arc<ServerConfig>,
+    (turns, address): TurnsOf<'_>,
+) -> Result<SecuredStream, HandshakeError> {
     let mut tls = ServerConnection::new(config).map_err(HandshakeError::Refused)?;
     while tls.is_handshaking() {
         while tls.wants_write() {
@@ -128,7 +144,11 @@ async fn handshake(tcp: TcpStream, config: Arc<ServerConfig>) -> Result<SecuredS
             Ok(0) => return Err(HandshakeError::Ended),
             read => would_block_is_nothing(read)?,
         }
-        if let Err(error) = tls.process_new_packets() {
+        let processed = {
+            let _turn = turns.turn(address).await;
+            tls.process_new_packets()
+        };
+        if let Err(error) = processed {
             // The alert, as far as the socket takes it.
             let _ = tls.write_tls(&mut Unblocked(&tcp));
             return Err(HandshakeError::Refused(error));
@@ -148,4 +168,76 @@ fn would_block_is_nothing(done: io::Result<usize>) -> io::Result<()> {
 /// The identity of the scheme `x509`: the subject of the certificate.
 fn identity(leaf: &CertificateDer<'_>) -> Option<Id> {
     principal::subject_name(leaf).ok().map(|name| Id::new("x509", name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_tls::{
+        KeyStore,
+        config::{client_config, server_config},
+        settings::{ClientAuth, TlsSettings},
+        trust::Trust,
+    };
+    use rustls::pki_types::{PrivateKeyDer, ServerName};
+    use std::net::Ipv4Addr;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+    };
+    use tokio_rustls::TlsConnector;
+
+    const CROWD: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+    async fn connected() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (client, accepted) =
+            tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
+        (client.unwrap(), accepted.unwrap().0)
+    }
+
+    #[tokio::test]
+    async fn a_crowd_of_handshakes_keeps_plain_clients_and_other_addresses_unharmed() {
+        let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let certificate = own.cert.der().clone();
+        let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).unwrap();
+        let key_store = KeyStore { chain: vec![certificate.clone()], key };
+        let settings = TlsSettings { client_auth: ClientAuth::None, ..TlsSettings::default() };
+        let port = PortSecurity::Either(TlsConfig::new(server_config(&settings, &key_store, None).unwrap()));
+        let turns = HandshakeTurns::with_limits(1, 1);
+        let held = turns.turn(CROWD).await;
+        let crowd: Vec<_> = (0..50)
+            .map(|_| {
+                let turns = turns.clone();
+                // Each holds its turn until the test is over.
+                tokio::spawn(async move { std::mem::forget(turns.turn(CROWD).await) })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+
+        let (mut client, accepted) = connected().await;
+        client.write_all(b"ruok").await.unwrap();
+        let plain = port.begin(accepted, (&turns, CROWD)).await.unwrap();
+        assert!(matches!(plain.stream, ClientStream::Plain(_)));
+
+        let trust = Arc::new(Trust::new(vec![certificate], Vec::new()).unwrap());
+        let connector = TlsConnector::from(Arc::new(client_config(&settings, None, trust).unwrap()));
+        let (client, accepted) = connected().await;
+        let name = ServerName::try_from("localhost").unwrap();
+        let client = tokio::spawn(connector.connect(name, client));
+        let served = tokio::spawn({
+            let (port, turns) = (port.clone(), turns.clone());
+            async move { port.begin(accepted, (&turns, OTHER)).await }
+        });
+        sleep(Duration::from_millis(50)).await;
+        assert!(!served.is_finished(), "it waits for its turn");
+        crowd.iter().for_each(tokio::task::JoinHandle::abort);
+        drop(held);
+        let mut secured = served.await.unwrap().unwrap();
+        secured.stream.write_all(b"imok").await.unwrap();
+        let mut answer = [0; 4];
+        client.await.unwrap().unwrap().read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"imok");
+    }
 }

@@ -1,8 +1,9 @@
 //! Counts of clients' connections.
 
+use crate::log_throttle::SharedLogBudget;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of clients' connections since the start or `srst`.
+/// Counts of clients' connections since the start or `srst`, and the limits of the log lines about them.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub(crate) bytes_received: AtomicU64,
@@ -14,6 +15,10 @@ pub(crate) struct Traffic {
     pub(crate) without_session: AtomicU64,
     /// TLS handshakes that failed.
     pub(crate) failed_handshakes: AtomicU64,
+    /// Limits the log lines about connections that no client makes.
+    pub(crate) closed_log: SharedLogBudget,
+    /// Limits the log lines about clients that were refused.
+    pub(crate) refused_log: SharedLogBudget,
 }
 
 impl Traffic {

@@ -1,10 +1,9 @@
 //! Builds the configurations of rustls from settings and stores.
 
 use crate::{
-    certificate::has_public_key,
+    log_text::log_text,
     principal::subject_name,
     settings::{ClientAuth, Protocol, TlsSettings},
-    shown::shown,
     store::KeyStore,
     trust::Trust,
     verify::{ClientCheck, ServerCheck},
@@ -13,11 +12,13 @@ use rustls::{
     ClientConfig, ServerConfig, SupportedProtocolVersion,
     client::ResolvesClientCert,
     crypto::{CryptoProvider, ring},
+    pki_types::CertificateDer,
     server::{NoClientAuth, NoServerSessionStorage, ResolvesServerCert, VerifierBuilderError},
-    sign::{CertifiedKey, SingleCertAndKey},
+    sign::{CertifiedKey, SigningKey, SingleCertAndKey},
     version::{TLS12, TLS13},
 };
 use std::sync::Arc;
+use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::SubjectPublicKeyInfo};
 
 /// Why settings and stores make no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -34,13 +35,13 @@ pub enum ConfigError {
     /// The key is of a kind that cannot sign.
     #[error("the private key cannot be used: {0}; use an RSA, ECDSA (P-256, P-384) or Ed25519 key")]
     Key(rustls::Error),
-    /// The key belongs to another certificate.
+    /// The key is not that of the certificate.
     #[error(
-        "the private key is not that of the certificate of {subject}; put the key and the certificate that were made together \
-         into the key store"
+        "the private key is not that of its first certificate, which is for {subject}: put the key and the certificate \
+         together that were made together, and this certificate before those of its authorities"
     )]
     OtherKey {
-        /// The subject of the first certificate.
+        /// The subject of the certificate, made safe by [`log_text`].
         subject: String,
     },
     /// Clients shall show certificates, but nothing says which ones are good.
@@ -95,13 +96,24 @@ fn versions(settings: &TlsSettings, provider: &CryptoProvider) -> Vec<&'static S
 fn certified(key_store: &KeyStore, provider: &CryptoProvider) -> Result<SingleCertAndKey, ConfigError> {
     let key = provider.key_provider.load_private_key(key_store.key.clone_key());
     let key = key.map_err(ConfigError::Key)?;
-    if let (Some(own), Some(leaf)) = (key.public_key(), key_store.chain.first())
-        && !has_public_key(leaf, &own)
-    {
-        let subject = subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".into());
-        return Err(ConfigError::OtherKey { subject: shown(&subject) });
-    }
+    check_key(&*key, key_store.chain.first())?;
     Ok(SingleCertAndKey::from(CertifiedKey::new(key_store.chain.clone(), key)))
+}
+
+/// Checks that a key is that of a certificate. Not by `keys_match`, for the same reason.
+fn check_key(key: &dyn SigningKey, leaf: Option<&CertificateDer<'_>>) -> Result<(), ConfigError> {
+    let Some((leaf, own)) = leaf.zip(key.public_key()) else { return Ok(()) };
+    let (Ok((_, read)), Ok((_, own))) =
+        (X509Certificate::from_der(leaf), SubjectPublicKeyInfo::from_der(&own))
+    else {
+        return Ok(());
+    };
+    // The algorithm may be written in several ways.
+    if read.public_key().subject_public_key.data == own.subject_public_key.data {
+        return Ok(());
+    }
+    let subject = subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".into());
+    Err(ConfigError::OtherKey { subject: log_text(&subject) })
 }
 
 /// The configuration of a port. `trust` may be missing only if no certificates are asked for.

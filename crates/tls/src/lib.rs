@@ -12,6 +12,7 @@
 //! - [`crl`]: lists of revoked certificates.
 //! - [`trust`], [`verify`], [`names`]: the checks of the other side's certificate.
 //! - [`settings`], [`material`], [`config`]: from the keys of zoo.cfg by way of the files to a configuration of rustls.
+//! - [`log_text`]: texts that the other side has chosen, for the log.
 //! - [`detect`]: whether a connection begins with TLS.
 
 pub mod certificate;
@@ -20,21 +21,21 @@ pub mod crl;
 mod der;
 pub mod detect;
 pub mod files;
+pub mod log_text;
 pub mod material;
 pub mod names;
 pub mod password;
 mod pem;
 pub mod principal;
 pub mod settings;
-mod shown;
 pub mod store;
 pub mod trust;
 pub mod verify;
 
 pub use certificate::{Certificate, CertificateError, has_public_key};
 pub use crl::{CrlError, read_crls};
+pub use log_text::log_text;
 pub use password::Password;
 pub use pem::PemError;
 pub use principal::{NameError, is_distinguished_name, subject_name};
-pub use shown::shown;
 pub use store::{KeyStore, StoreError, StoreKind, StoreKindError, read_key_store, read_trust_store};

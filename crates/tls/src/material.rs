@@ -60,10 +60,7 @@ pub enum TlsFileError {
         /// The problem.
         cause: CrlError,
     },
-    /// There is no key store, and one is needed.
-    #[error("there is no key store: a port with TLS needs a key and its certificate")]
-    NoKeyStore,
-    /// The key in a key store cannot be used, or belongs to another certificate.
+    /// The key of a key store cannot be used.
     #[error("{}: {cause}", .file.display())]
     Key {
         /// The file.
@@ -71,6 +68,9 @@ pub enum TlsFileError {
         /// The problem.
         cause: ConfigError,
     },
+    /// There is no key store, and one is needed.
+    #[error("there is no key store: a port with TLS needs a key and its certificate")]
+    NoKeyStore,
     /// The parts are good, but not together.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -116,6 +116,16 @@ fn read_store<T>(
     parse(&read(&file.location)?, kind, &password).map_err(failed)
 }
 
+/// Names the file of the key store in an error about its key.
+fn with_file(error: ConfigError, settings: &TlsSettings) -> TlsFileError {
+    match (error, &settings.key_store) {
+        (cause @ (ConfigError::Key(_) | ConfigError::OtherKey { .. }), Some(store)) => {
+            TlsFileError::Key { file: store.location.clone(), cause }
+        }
+        (error, _) => error.into(),
+    }
+}
+
 impl TlsMaterial {
     /// Reads all files of the settings.
     pub fn read(settings: &TlsSettings) -> Result<TlsMaterial, TlsFileError> {
@@ -140,24 +150,14 @@ impl TlsMaterial {
     pub fn server_config(&self, settings: &TlsSettings) -> Result<ServerConfig, TlsFileError> {
         let key_store = self.key_store.as_ref().ok_or(TlsFileError::NoKeyStore)?;
         config::server_config(settings, key_store, self.trust.clone())
-            .map_err(|cause| with_file(settings, cause))
+            .map_err(|error| with_file(error, settings))
     }
 
     /// The configuration of those who connect.
     pub fn client_config(&self, settings: &TlsSettings) -> Result<ClientConfig, TlsFileError> {
         let trust = self.trust.clone().ok_or(ConfigError::NoTrustStore)?;
         config::client_config(settings, self.key_store.as_ref(), trust)
-            .map_err(|cause| with_file(settings, cause))
-    }
-}
-
-/// Names the key store if the problem is in it.
-fn with_file(settings: &TlsSettings, cause: ConfigError) -> TlsFileError {
-    match (&settings.key_store, cause) {
-        (Some(store), cause @ (ConfigError::Key(_) | ConfigError::OtherKey { .. })) => {
-            TlsFileError::Key { file: store.location.clone(), cause }
-        }
-        (_, cause) => cause.into(),
+            .map_err(|error| with_file(error, settings))
     }
 }
 

@@ -1,9 +1,14 @@
 //! The checks of the other side's certificate in a handshake.
 
-use crate::{names::CertificateNames, principal::subject_name, shown::shown, trust::Trust};
+use crate::{
+    log_text::log_text,
+    names::CertificateNames,
+    principal::subject_name,
+    trust::{Purpose, Trust},
+};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, OtherError, PeerMisbehaved,
-    RootCertStore, SignatureScheme,
+    SignatureScheme,
     client::{
         WebPkiServerVerifier,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
@@ -22,7 +27,7 @@ use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::X509Vers
 #[derive(Debug, thiserror::Error)]
 #[error("the certificate of {subject} is refused: {}", in_words(.reason))]
 pub struct RefusedCertificate {
-    /// The subject, as Java prints it, fit for a log.
+    /// The subject, as Java prints it, made safe by [`log_text`].
     pub subject: String,
     /// The reason.
     pub reason: CertificateError,
@@ -31,8 +36,8 @@ pub struct RefusedCertificate {
 impl RefusedCertificate {
     fn error(certificate: &CertificateDer<'_>, reason: Error) -> Error {
         let Error::InvalidCertificate(reason) = reason else { return reason };
-        let subject = subject_name(certificate).unwrap_or_else(|_| "an unreadable subject".into());
-        let subject = shown(&subject);
+        let subject = subject_name(certificate)
+            .map_or_else(|_| "an unreadable subject".into(), |subject| log_text(&subject));
         Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(RefusedCertificate {
             subject,
             reason,
@@ -50,15 +55,21 @@ fn in_words(reason: &CertificateError) -> String {
         }
         CertificateError::Revoked => "it is revoked".into(),
         CertificateError::UnknownIssuer => {
-            "no certificate of the trust store has signed it; add its authority to the trust store".into()
+            "no authority of the trust store has signed it; add its authority to the trust store (a certificate there \
+             without CA:TRUE counts for itself alone)"
+                .into()
         }
         CertificateError::UnknownRevocationStatus => {
             "the revocation lists say nothing of its authority; add that authority's list".into()
         }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "its extendedKeyUsage does not allow this use; make one for clientAuth and serverAuth".into()
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is not for the host that was called; make one that names this host".into()
         }
-        other => other.to_string(),
+        // Some of these have names of the certificate.
+        other => log_text(&other.to_string()),
     }
 }
 
@@ -134,15 +145,10 @@ impl Signatures {
     }
 }
 
-fn authorities(trust: &Trust) -> Option<Arc<RootCertStore>> {
-    let authorities = trust.authorities();
-    (!authorities.is_empty()).then(|| Arc::new(authorities.clone()))
-}
-
 /// Checks the certificates of those that connect to a server.
 #[derive(Debug)]
 pub struct ClientCheck {
-    /// `None` if no trusted certificate may sign others.
+    /// `None` if no trusted certificate is an authority.
     webpki: Option<Arc<dyn ClientCertVerifier>>,
     trust: Arc<Trust>,
     is_needed: bool,
@@ -156,11 +162,14 @@ impl ClientCheck {
         is_needed: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ClientCheck, VerifierBuilderError> {
-        let build = |roots| {
-            let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
-            builder.with_crls(trust.lists().iter().cloned()).build()
+        let webpki = match trust.roots() {
+            roots if roots.is_empty() => None,
+            roots => {
+                let roots = Arc::new(roots.clone());
+                let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+                Some(builder.with_crls(trust.lists().iter().cloned()).build()?)
+            }
         };
-        let webpki = authorities(&trust).map(build).transpose()?;
         let signatures = Signatures(provider.signature_verification_algorithms);
         Ok(ClientCheck { webpki, trust, is_needed, signatures })
     }
@@ -172,7 +181,7 @@ impl ClientCertVerifier for ClientCheck {
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.trust.subjects()
+        self.trust.hints()
     }
 
     fn verify_client_cert(
@@ -182,7 +191,7 @@ impl ClientCertVerifier for ClientCheck {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let checked = if self.trust.is_for_direct_check(leaf) {
-            let checked = self.trust.check_directly(leaf, now);
+            let checked = self.trust.check_directly(leaf, Purpose::Client, now);
             checked.map(|()| ClientCertVerified::assertion()).map_err(Error::InvalidCertificate)
         } else {
             match &self.webpki {
@@ -219,7 +228,7 @@ impl ClientCertVerifier for ClientCheck {
 /// Checks the certificate of a server that is called.
 #[derive(Debug)]
 pub struct ServerCheck {
-    /// `None` if no trusted certificate may sign others.
+    /// `None` if no trusted certificate is an authority.
     webpki: Option<Arc<WebPkiServerVerifier>>,
     trust: Arc<Trust>,
     checks_name: bool,
@@ -233,11 +242,14 @@ impl ServerCheck {
         checks_name: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<ServerCheck, VerifierBuilderError> {
-        let build = |roots| {
-            let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-            builder.with_crls(trust.lists().iter().cloned()).build()
+        let webpki = match trust.roots() {
+            roots if roots.is_empty() => None,
+            roots => {
+                let roots = Arc::new(roots.clone());
+                let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+                Some(builder.with_crls(trust.lists().iter().cloned()).build()?)
+            }
         };
-        let webpki = authorities(&trust).map(build).transpose()?;
         let signatures = Signatures(provider.signature_verification_algorithms);
         Ok(ServerCheck { webpki, trust, checks_name, signatures })
     }
@@ -257,10 +269,10 @@ impl ServerCheck {
         now: UnixTime,
     ) -> Result<(), Error> {
         if self.trust.is_for_direct_check(leaf) {
-            self.trust.check_directly(leaf, now)?;
+            self.trust.check_directly(leaf, Purpose::Server, now)?;
             return self.check_name(leaf, name);
         }
-        let webpki = self.webpki.as_ref().ok_or(CertificateError::UnknownIssuer)?;
+        let Some(webpki) = &self.webpki else { return Err(CertificateError::UnknownIssuer.into()) };
         match webpki.verify_server_cert(leaf, intermediates, name, &[], now) {
             Ok(_) => Ok(()),
             // rustls checks the name last, and does not look at the common name.

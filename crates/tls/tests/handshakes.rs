@@ -4,7 +4,8 @@
 
 use ostler_tls::{
     config::{client_config, server_config},
-    settings::{ClientAuth, Protocol, TlsSettings},
+    material::TlsMaterial,
+    settings::{ClientAuth, Protocol, StoreFile, StorePassword, TlsSettings},
     store::KeyStore,
     trust::Trust,
 };
@@ -143,7 +144,7 @@ fn a_client_without_a_certificate_is_accepted_only_if_none_is_needed() {
 fn certificates_of_another_authority_are_refused_where_they_are_looked_at() {
     let mut pair = Pair::new();
     let foreign = Authority::new("other").issue(|_| {});
-    assert!(pair.refusal(&foreign).contains("no certificate of the trust store has signed it"));
+    assert!(pair.refusal(&foreign).contains("no authority of the trust store has signed it"));
     pair.settings.client_auth = ClientAuth::Want;
     assert!(pair.refusal(&foreign).starts_with("the certificate of CN=leaf is refused"));
     pair.settings.client_auth = ClientAuth::None;
@@ -311,4 +312,55 @@ fn protocols_and_cipher_suites_are_those_of_the_settings() {
         none.starts_with("none of the cipher suites TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256 can be used"),
         "{none}"
     );
+}
+
+#[test]
+fn a_key_store_with_the_key_of_another_certificate_is_refused() {
+    let authority = Authority::new("authority");
+    let settings = TlsSettings { client_auth: ClientAuth::None, ..TlsSettings::default() };
+    let mut own = authority.issue(|_| {});
+    server_config(&settings, &own, None).unwrap();
+    own.key = authority.issue(|_| {}).key;
+    let of_server = server_config(&settings, &own, None).unwrap_err();
+    let of_client = client_config(&settings, Some(&own), authority.trust(Vec::new())).unwrap_err();
+    assert_eq!(of_server.to_string(), of_client.to_string());
+    let text = of_server.to_string();
+    assert!(
+        text.starts_with("the private key is not that of its first certificate, which is for CN=leaf"),
+        "{text}"
+    );
+    // The authority stands before the certificate.
+    let mut own = authority.issue(|_| {});
+    own.chain.insert(0, authority.certificate.clone());
+    let text = server_config(&settings, &own, None).unwrap_err().to_string();
+    assert!(text.contains("which is for CN=authority"), "{text}");
+}
+
+/// Keys of every kind: see `data/README.md`.
+#[test]
+fn the_file_of_a_key_of_another_certificate_is_named() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let read = |location: std::path::PathBuf| {
+        let key_store =
+            Some(StoreFile { location, kind: None, password: StorePassword::Text("changeit".into()) });
+        let settings = TlsSettings { key_store, client_auth: ClientAuth::None, ..TlsSettings::default() };
+        let material = TlsMaterial::read(&settings).unwrap();
+        material.server_config(&settings).map(|_| ()).map_err(|error| error.to_string())
+    };
+    for file in ["leaf.pem", "leaf-sec1.pem", "self-signed-rsa.pem", "key.p12", "key.jks"] {
+        assert_eq!(read(data.join(file)), Ok(()), "{file}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mixed = folder.path().join("mixed.pem");
+    let text = |file: &str| std::fs::read_to_string(data.join(file)).unwrap();
+    let block = |text: &str, label: &str| {
+        let (begin, end) = (format!("-----BEGIN {label}-----"), format!("-----END {label}-----"));
+        let from = text.find(&begin).unwrap();
+        text[from..from + text[from..].find(&end).unwrap()].to_owned() + &end + "\n"
+    };
+    let other = KeyPair::generate().unwrap().serialize_pem();
+    std::fs::write(&mixed, other + &block(&text("leaf.pem"), "CERTIFICATE")).unwrap();
+    let error = read(mixed.clone()).unwrap_err();
+    assert!(error.starts_with(&format!("{}: the private key is not that of", mixed.display())), "{error}");
+    assert!(error.contains("CN=server one,O=Ostler\\, Inc.,C=DE"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! The identities of a client, and the permissions that ACLs give to them.
 
 use crate::{requests::auth::user_name, work::Work};
-use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 use core::{
     cell::{OnceCell, RefCell},
     hash::BuildHasher,
@@ -16,6 +16,9 @@ use rustc_hash::FxBuildHasher;
 const FEW: usize = 16;
 /// The number of ACLs whose results are kept.
 const REMEMBERED: usize = 16;
+
+/// The most characters of a user name in an audit record.
+const AUDITED_NAME_MAX: usize = 256;
 
 /// The serials of ACLs, and the permissions that they give.
 type Verdicts = [(u64, Perms); REMEMBERED];
@@ -46,6 +49,17 @@ enum SaslUser {
     Some,
     /// The user named `super`: every entry of the scheme `sasl` is for this one.
     Super,
+}
+
+/// Cuts a long name.
+fn shortened(mut name: String) -> String {
+    if let Some((end, _)) = name.char_indices().nth(AUDITED_NAME_MAX) {
+        let count = name.chars().count();
+        name.truncate(end);
+        name += &format!("…({count} characters)");
+        name.shrink_to_fit();
+    }
+    name
 }
 
 /// Adds an item. Nearly every client has one identity, its address, so there is room for one only at first.
@@ -112,9 +126,11 @@ impl Identities {
         self.size
     }
 
-    /// The user names, as `whoAmI` shows them, without those of scheme `super`.
+    /// The user names for the audit log, as `whoAmI` shows them, without those of scheme `super`. A client picks the names
+    /// of its digests: one of more than [`AUDITED_NAME_MAX`] characters is cut, and the number of all is added.
     pub(crate) fn users(&self) -> Arc<[String]> {
-        let named = || self.ids.iter().filter(|id| id.scheme != "super").map(user_name).collect();
+        let audited = self.ids.iter().filter(|id| id.scheme != "super");
+        let named = || audited.map(user_name).map(shortened).collect();
         self.users.get_or_init(named).clone()
     }
 
@@ -176,7 +192,6 @@ impl Identities {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::{format, string::String};
     use ostler_proto::acl::Acl;
 
     fn user(n: usize) -> Id {
@@ -207,6 +222,14 @@ mod tests {
             assert_eq!(ids.all().len(), count + 1, "none is there twice");
         }
         assert_eq!(Identities::new([Id::new("ip", String::from("nowhere"))]).addresses.len(), 0);
+    }
+
+    #[test]
+    fn long_user_names_are_cut_for_the_audit_log() {
+        let of = |name: String| Identities::new([Id::new("digest", format!("{name}:h"))]).users()[0].clone();
+        assert_eq!(of("ä".repeat(AUDITED_NAME_MAX)), "ä".repeat(AUDITED_NAME_MAX));
+        let cut = of("ä".repeat(1_000_000));
+        assert_eq!(cut, format!("{}…(1000000 characters)", "ä".repeat(AUDITED_NAME_MAX)));
     }
 
     #[test]

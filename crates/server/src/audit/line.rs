@@ -15,11 +15,9 @@ const TIME: &[BorrowedFormatItem<'_>] =
 /// The class of ZooKeeper's that writes such lines, as its pattern shortens it.
 const LOGGER: &str = "audit.Slf4jAuditLogger";
 
-/// The most characters of a user name in a line. The names of certificates and of Kerberos are shorter.
-const USER_MAX: usize = 512;
 /// The most user names in a line.
 const USERS_MAX: usize = 16;
-/// The mark of a cut name or list. No name contains it: backslashes in names are escaped.
+/// The mark of a cut list. No name contains it: backslashes in names are escaped.
 const CUT: &str = "\\...";
 
 /// The importance of a line.
@@ -158,7 +156,7 @@ fn append_record(text: &mut String, record: &AuditRecord) -> fmt::Result {
 }
 
 /// Appends user names, divided by commas. A client chooses the names of the scheme `digest`, and every write has them
-/// in its line: a long name is cut, and so is a long list.
+/// in its line: the core has cut long names, and a long list is cut here.
 fn append_users(text: &mut String, users: &[String]) -> fmt::Result {
     for (at, user) in users.iter().enumerate() {
         if at > 0 {
@@ -167,13 +165,7 @@ fn append_users(text: &mut String, users: &[String]) -> fmt::Result {
         if at == USERS_MAX {
             return text.write_str(CUT);
         }
-        match user.char_indices().nth(USER_MAX) {
-            None => escape(text, user, true)?,
-            Some((end, _)) => {
-                escape(text, &user[..end], true)?;
-                text.write_str(CUT)?;
-            }
-        }
+        escape(text, user, true)?;
     }
     Ok(())
 }

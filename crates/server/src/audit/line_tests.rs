@@ -109,10 +109,7 @@ fn no_value_can_forge_a_field_or_a_line() {
 }
 
 #[test]
-fn long_names_and_long_lists_of_names_are_cut() {
-    let long = "x".repeat(100_000);
-    let one = line(of_client(&[&long, "bob"], AuditOperation::Delete));
-    assert!(one.contains(&format!("\tuser={}\\...,bob\t", "x".repeat(512))), "{}", one.len());
+fn long_lists_of_names_are_cut() {
     let many = line(of_client(&["a"; 128], AuditOperation::Delete));
     assert!(many.contains(&format!("\tuser={}\\...\t", "a,".repeat(16))), "{many}");
 }

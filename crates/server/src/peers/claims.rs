@@ -4,6 +4,7 @@
 //! If two servers have one id, the one at the address of the configuration stays connected.
 
 use ostler_proto::membership::{HostComparison, Member, PeerAddress};
+use ostler_tls::log_text;
 use ostler_zab::leading::AddressMatch;
 use std::net::SocketAddr;
 
@@ -83,7 +84,11 @@ impl Origin {
     /// The caller's address and the addresses that it names, for the log: `10.0.0.2:40112 (zk2:3888)`.
     pub(super) fn text(&self) -> String {
         let named: Vec<String> = self.named.iter().map(|(host, port)| format!("{host}:{port}")).collect();
-        if named.is_empty() { self.from.to_string() } else { format!("{} ({})", self.from, named.join("|")) }
+        match &named[..] {
+            [] => self.from.to_string(),
+            // Any caller may name what it likes.
+            _ => format!("{} ({})", self.from, log_text(&named.join("|"))),
+        }
     }
 }
 
@@ -118,6 +123,16 @@ mod tests {
             named,
             Some(&member("zk2:2888:3888")),
         )
+    }
+
+    #[test]
+    fn addresses_that_callers_name_cannot_write_lines_of_the_log() {
+        let mut origin = caller("10.0.0.2:1", "zk2:3888");
+        assert_eq!(origin.text(), "10.0.0.2:1 (zk2:3888)");
+        origin.named = vec![("a\n\u{1b}[2J".into(), 1), ("b".repeat(2000), 2)];
+        let text = origin.text();
+        assert!(text.starts_with("10.0.0.2:1 (a\\n\\u{1b}[2J:1|bbb"), "{text}");
+        assert!(text.chars().count() < 320, "{text}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     config::EnsembleSettings,
     driver::Driver,
-    log_throttle::LogThrottle,
+    log_throttle::{LogThrottle, SharedLogBudget},
     unidentified::{LimitedPort, UnidentifiedPeer, UnidentifiedPeers},
 };
 use ostler_proto::{
@@ -82,6 +82,8 @@ pub(crate) struct ElectionDoor {
     /// The number of the next connection.
     next_link: AtomicU64,
     unidentified: Arc<UnidentifiedPeers>,
+    /// Limits the log lines about callers.
+    callers_log: SharedLogBudget,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
@@ -96,6 +98,7 @@ impl ElectionDoor {
             peers: Mutex::default(),
             next_link: AtomicU64::default(),
             unidentified: UnidentifiedPeers::at(LimitedPort::of_peers("election")),
+            callers_log: SharedLogBudget::default(),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -290,12 +293,15 @@ impl ElectionDoor {
             None => false,
         };
         if let Some(named) = origin.named.first().filter(|_| is_from_there) {
-            if self.book.is_member(id) && self.book.moved(id).is_none() {
+            if self.book.is_member(id)
+                && self.book.moved(id).is_none()
+                && let Some(ending) = self.callers_log.take_line().ending()
+            {
                 tracing::warn!(
                     server = id.0, from = %origin.text(),
                     "a server is elsewhere than its server.N line here says: if it cannot be reached there, the address that \
                      it names is tried. If it has moved, correct the line and restart this server; if not, two servers \
-                     have the same myid"
+                     have the same myid{ending}"
                 );
             }
             self.book.note_greeting(id, named.clone());
@@ -326,8 +332,10 @@ impl ElectionDoor {
                     };
                     let door = self.clone();
                     self.tasks.spawn(async move {
-                        if let Err(error) = door.serve_caller(stream, from, unidentified).await {
-                            tracing::warn!(%from, %error, "a connection to the election port was closed");
+                        if let Err(error) = door.clone().serve_caller(stream, from, unidentified).await
+                            && let Some(ending) = door.callers_log.take_line().ending()
+                        {
+                            tracing::warn!(%from, %error, "a connection to the election port was closed{ending}");
                         }
                     });
                 }
@@ -449,7 +457,11 @@ impl ElectionDoor {
             };
             match ended {
                 Err(error) if error.is_breach() => {
-                    tracing::warn!(server = id.0, %from, %error, "a connection of the election port was closed");
+                    if let Some(ending) = door.callers_log.take_line().ending() {
+                        tracing::warn!(
+                            server = id.0, %from, %error, "a connection of the election port was closed{ending}"
+                        );
+                    }
                 }
                 Err(error) => {
                     tracing::debug!(server = id.0, %from, %error, "a connection of the election port ended");
@@ -482,7 +494,11 @@ impl ElectionDoor {
             match Notification::read(&message) {
                 Ok(notification) => self.step(Input::Vote { from, notification }),
                 Err(error) => {
-                    tracing::warn!(server = from.0, %address, %error, "a vote cannot be read, and does not count")
+                    if let Some(ending) = self.callers_log.take_line().ending() {
+                        tracing::warn!(
+                            server = from.0, %address, %error, "a vote cannot be read, and does not count{ending}"
+                        );
+                    }
                 }
             }
         }
@@ -492,20 +508,47 @@ impl ElectionDoor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log_throttle::captured::CapturedLog;
     use ostler_proto::membership::PeerAddress;
+    use tokio::io::AsyncReadExt;
+
+    fn door(dir: &std::path::Path) -> Arc<ElectionDoor> {
+        std::fs::write(dir.join("myid"), "1000").unwrap();
+        let file = dir.join("zoo.cfg");
+        let servers = "server.1000=127.0.0.1:1:2\nserver.1=127.0.0.1:3:4\nreconfigEnabled=true\n";
+        let own = format!("dataDir={}\nclientPort=1\ninitLimit=5\nsyncLimit=5\n", dir.display());
+        std::fs::write(&file, own + servers).unwrap();
+        let settings = *crate::config::load(&file).unwrap().config.ensemble.unwrap();
+        let book = Arc::new(AddressBook::new(settings.me, [&settings.membership]));
+        ElectionDoor::new(OtherServers { settings, book, security: PeerSecurity::plain() })
+    }
+
+    #[tokio::test]
+    async fn callers_that_are_refused_do_not_fill_the_log() {
+        let log = CapturedLog::begin();
+        let dir = tempfile::tempdir().unwrap();
+        let door = door(dir.path());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepting = tokio::spawn(door.clone().accept_at(listener));
+        for _ in 0..100 {
+            let mut caller = TcpStream::connect(address).await.unwrap();
+            caller.write_all(&i64::MIN.to_be_bytes()).await.unwrap();
+            // Closed.
+            let _ = caller.read(&mut [0]).await;
+        }
+        accepting.abort();
+        door.close().await;
+        let text = log.text();
+        assert_eq!(text.matches("a connection to the election port was closed").count(), 20, "{text}");
+        assert!(text.contains("closed; for a minute the next ones have no line"), "{text}");
+    }
 
     /// The oldest form of a greeting has no address, and callers may send any id.
     #[tokio::test]
     async fn unlisted_callers_do_not_fill_the_memory() {
         let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("myid"), "1000").unwrap();
-        let file = dir.path().join("zoo.cfg");
-        let servers = "server.1000=127.0.0.1:1:2\nserver.1=127.0.0.1:3:4\nreconfigEnabled=true\n";
-        let own = format!("dataDir={}\nclientPort=1\ninitLimit=5\nsyncLimit=5\n", dir.path().display());
-        std::fs::write(&file, own + servers).unwrap();
-        let settings = *crate::config::load(&file).unwrap().config.ensemble.unwrap();
-        let book = Arc::new(AddressBook::new(settings.me, [&settings.membership]));
-        let door = ElectionDoor::new(OtherServers { settings, book, security: PeerSecurity::plain() });
+        let door = door(dir.path());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         for id in 2..300_i64 {
             let mut caller = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

@@ -12,7 +12,7 @@ use super::{
     peer_stream::{PeerCertificate, PeerRead, PeerStream},
     tree_stream,
 };
-use crate::{driver::Driver, unidentified::UnidentifiedPeer};
+use crate::{driver::Driver, log_throttle::SharedLogBudget, unidentified::UnidentifiedPeer};
 use ostler_proto::{
     quorum_packet::{Packet, PacketError, PacketSplit, split},
     stat::ExtendedTypes,
@@ -47,6 +47,8 @@ pub(super) struct Link {
     pub(super) driver: Arc<Driver>,
     /// Whether the peer is a learner, and this server its leader or observer master.
     pub(super) to_leader: bool,
+    /// Limits the log lines about learners; `None` for a leader, which this server has called.
+    pub(super) callers_log: Option<Arc<SharedLogBudget>>,
     /// The limit of a packet's data in bytes.
     pub(super) data_max: usize,
     pub(super) large: Arc<LargePackets>,
@@ -66,12 +68,14 @@ impl Link {
             ended = write_outbox(&self.outbox, write, self.progress()) => ended,
         };
         let (link, address) = (self.id.0, self.address);
-        match ended {
-            Err(error) if error.is_breach() => {
-                tracing::warn!(link, %address, %error, "a connection of the quorum port was closed");
+        if let Err(error) = ended
+            && let Some(ending) = self.callers_log.as_ref().map_or(Some(""), |log| log.take_line().ending())
+        {
+            if error.is_breach() {
+                tracing::warn!(link, %address, %error, "a connection of the quorum port was closed{ending}");
+            } else {
+                tracing::info!(link, %address, %error, "a connection of the quorum port ended{ending}");
             }
-            Err(error) => tracing::info!(link, %address, %error, "a connection of the quorum port ended"),
-            Ok(()) => {}
         }
         self.driver.peer_gone(self.id);
     }

@@ -11,6 +11,8 @@ use super::{
 use crate::{
     config::{EnsembleSettings, QuorumSasl, QuorumTls},
     error::ServerError,
+    handshake_turns::HandshakeTurns,
+    listener::counted,
     sasl_files::QuorumLogins,
     tls_files::TlsFiles,
     tls_handshake::{HandshakeError, first_bytes, refusal},
@@ -20,6 +22,7 @@ use ostler_proto::{id::ServerId, membership::Member};
 use ostler_sasl::quorum::QuorumLoginError;
 use ostler_tls::{
     detect::FirstBytes,
+    log_text,
     material::{TlsFileError, TlsMaterial},
     settings::TlsSettings,
 };
@@ -31,6 +34,9 @@ use std::{
 };
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+/// IPv6 addresses with this number of first bits in common take turns as one.
+const NETWORK_BITS: u8 = 64;
 
 /// Why a connection to another server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +60,7 @@ pub(super) enum SecurityError {
          as it is written there", .id.0
     )]
     OtherServer { subject: String, names: String, id: ServerId, hosts: String },
-    #[error("SASL between the servers: {0}")]
+    #[error("SASL between the servers: {}", log_text(&.0.to_string()))]
     Login(#[from] QuorumLoginError),
     #[error("SASL between the servers: {0}")]
     Kerberos(#[from] KerberosError),
@@ -103,6 +109,8 @@ pub(super) struct Logins {
 struct Tls {
     settings: QuorumTls,
     configs: RwLock<Arc<PeerConfigs>>,
+    /// Not those of clients: a crowd of them must not keep servers waiting.
+    turns: Arc<HandshakeTurns>,
 }
 
 impl std::fmt::Debug for Tls {
@@ -141,7 +149,11 @@ impl PeerSecurity {
             return Ok((Arc::new(PeerSecurity { tls: None, logins }), None));
         };
         let (files, first) = TlsFiles::open(settings.tls.clone(), "ssl.quorum.*", configs)?;
-        let tls = Some(Tls { settings: settings.clone(), configs: RwLock::new(Arc::new(first)) });
+        let tls = Some(Tls {
+            settings: settings.clone(),
+            configs: RwLock::new(Arc::new(first)),
+            turns: HandshakeTurns::new(),
+        });
         Ok((Arc::new(PeerSecurity { tls, logins }), Some(files)))
     }
 
@@ -169,9 +181,11 @@ impl PeerSecurity {
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(SecurityError::Late(within)),
         }
+        let from = counted(tcp.peer_addr()?.ip(), NETWORK_BITS);
         let acceptor = TlsAcceptor::from(tls.configs().incoming.clone());
-        let accepted =
-            timeout(within, acceptor.accept(tcp)).await.map_err(|_| SecurityError::Late(within))?;
+        let accepted = timeout(within, tls.turns.in_turns(from, acceptor.accept(tcp)))
+            .await
+            .map_err(|_| SecurityError::Late(within))?;
         let stream = PeerStream::tls(TlsStream::Server(accepted.map_err(handshake_error)?));
         if tls.settings.checks_callers()
             && let Some(PeerCertificate { subject, names }) = stream.certificate()

@@ -1,6 +1,6 @@
 //! A connection to another server, with TLS or without.
 
-use ostler_tls::names::CertificateNames;
+use ostler_tls::{log_text, names::CertificateNames};
 use std::{
     io,
     net::SocketAddr,
@@ -48,7 +48,7 @@ pub(super) enum PeerWrite {
 /// The certificate that the other side has shown.
 #[derive(Debug, Clone)]
 pub(super) struct PeerCertificate {
-    /// Its subject, for messages.
+    /// Its subject, for messages: see [`log_text`].
     pub(super) subject: String,
     pub(super) names: CertificateNames,
 }
@@ -78,8 +78,8 @@ impl PeerStream {
     pub(super) fn certificate(&self) -> Option<PeerCertificate> {
         let Socket::Tls(tls) = &self.socket else { return None };
         let leaf = tls.get_ref().1.peer_certificates()?.first()?;
-        let subject = ostler_tls::subject_name(leaf).unwrap_or_else(|_| "an unreadable subject".to_owned());
-        let subject = ostler_tls::shown(&subject);
+        let subject = ostler_tls::subject_name(leaf)
+            .map_or_else(|_| "an unreadable subject".to_owned(), |subject| log_text(&subject));
         Some(PeerCertificate { subject, names: CertificateNames::of(leaf) })
     }
 

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     config::EnsembleSettings,
     driver::Driver,
-    log_throttle::LogThrottle,
+    log_throttle::{LogThrottle, SharedLogBudget},
     unidentified::{LimitedPort, UnidentifiedPeer, UnidentifiedPeers},
 };
 use ostler_proto::{id::Zxid, membership::Member, stat::ExtendedTypes};
@@ -57,6 +57,10 @@ pub(crate) struct QuorumDoor {
     data_max: usize,
     large: Arc<LargePackets>,
     unidentified: Arc<UnidentifiedPeers>,
+    /// Limits the log lines about callers that were closed.
+    closed_log: Arc<SharedLogBudget>,
+    /// Limits the log lines about callers that have connected.
+    connected_log: SharedLogBudget,
     tasks: Tasks,
     driver: OnceLock<Weak<Driver>>,
 }
@@ -83,6 +87,8 @@ impl QuorumDoor {
             data_max,
             large: LargePackets::with_limit(data_max.saturating_mul(2)),
             unidentified: UnidentifiedPeers::at(LimitedPort::of_peers("quorum")),
+            closed_log: Arc::default(),
+            connected_log: SharedLogBudget::default(),
             tasks: Tasks::new(),
             driver: OnceLock::new(),
         })
@@ -165,12 +171,16 @@ impl QuorumDoor {
         let stream = match accepted {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%from, %error, "a connection to the quorum port was closed");
+                if let Some(ending) = self.closed_log.take_line().ending() {
+                    tracing::warn!(%from, %error, "a connection to the quorum port was closed{ending}");
+                }
                 return;
             }
         };
         let Some(link) = self.link(from, true) else { return };
-        tracing::info!(%from, link = link.id.0, observers, "a learner has connected");
+        if let Some(ending) = self.connected_log.take_line().ending() {
+            tracing::info!(%from, link = link.id.0, observers, "a learner has connected{ending}");
+        }
         if observers {
             link.driver.step(Input::ObserverCalls { link: link.id });
         }
@@ -221,6 +231,7 @@ impl QuorumDoor {
         let driver = self.driver()?;
         let (id, outbox) = driver.add_link();
         let (book, security) = (self.book.clone(), self.security.clone());
+        let callers_log = to_leader.then(|| self.closed_log.clone());
         let (data_max, large) = (self.data_max, self.large.clone());
         Some(Link {
             id,
@@ -228,6 +239,7 @@ impl QuorumDoor {
             outbox,
             driver,
             to_leader,
+            callers_log,
             data_max,
             large,
             book,

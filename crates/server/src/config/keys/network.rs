@@ -4,6 +4,9 @@ use super::Fate::{Obeyed, Replaced};
 use super::{JAVA_THREADS, Key, Section, bare_property, file, property};
 
 const NO_NETTY: &str = "Belongs to a Java network library; there is one connection layer here";
+const HANDSHAKE_TURNS: &str = "TLS handshakes take turns, address by address: half of the processors compute them, and one \
+     address has half of those. Callers wait in line, for nio.sessionlessCnxnTimeout at most";
+
 pub(super) const SECTION: Section = Section { title: "Network", keys: KEYS };
 
 const KEYS: &[Key] = &[
@@ -75,7 +78,7 @@ const KEYS: &[Key] = &[
     property("serverCnxnFactory", Text, "", Replaced(NO_NETTY)),
     property("netty.advancedFlowControl.enabled", LooseBoolean, "false", Replaced(NO_NETTY))
         .also(&["advancedFlowControlEnabled"]),
-    property("netty.server.outstandingHandshake.limit", ANY_INT, "-1", Replaced(NO_NETTY))
+    property("netty.server.outstandingHandshake.limit", ANY_INT, "-1", Replaced(HANDSHAKE_TURNS))
         .also(&["outstandingHandshake.limit"]),
     property("netty.server.earlyDropSecureConnectionHandshakes", LooseBoolean, "false", Replaced(NO_NETTY)),
     property("nio.numSelectorThreads", ANY_INT, "", Replaced(JAVA_THREADS)),
