@@ -26,13 +26,18 @@ pub(super) fn entries(flags: &[(&str, &str)]) -> Vec<Entry> {
                 _ => (name, value),
             };
             let Some(key) = keys::find_property(name) else { continue };
-            entries
-                .retain(|entry| keys::find_property(&entry.key).is_none_or(|known| known.name != key.name));
-            entries.push(Entry {
+            let entry = Entry {
                 location: SettingLocation::in_variable(variable),
                 key: name.into(),
                 value: value.trim().into(),
-            });
+            };
+            // A key may have several spellings. Of a family each key counts.
+            let is_replaced = |earlier: &Entry| match key.is_family() {
+                true => earlier.name() == entry.name(),
+                false => keys::find_property(&earlier.key).is_some_and(|known| known.name == key.name),
+            };
+            entries.retain(|earlier| !is_replaced(earlier));
+            entries.push(entry);
         }
     }
     entries
@@ -115,6 +120,27 @@ mod tests {
             ("SERVER_JVMFLAGS", "-Dzookeeper.maxCnxns=2 -Dzookeeper.maxCnxns=3"),
         ];
         assert_eq!(shown(&flags), ["SERVER_JVMFLAGS: zookeeper.maxCnxns=3"]);
+    }
+
+    #[test]
+    fn each_key_of_a_family_counts() {
+        let flags = [
+            (
+                "SERVER_JVMFLAGS",
+                "-Dzookeeper.authProvider.1=a -Dzookeeper.superUser.1=x -Dzookeeper.authProvider.2=b",
+            ),
+            ("JVMFLAGS", "-Dzookeeper.superUser=w -Dzookeeper.authProvider.1=c -Dzookeeper.superUser.2=y"),
+        ];
+        assert_eq!(
+            shown(&flags),
+            [
+                "SERVER_JVMFLAGS: zookeeper.superUser.1=x",
+                "SERVER_JVMFLAGS: zookeeper.authProvider.2=b",
+                "JVMFLAGS: zookeeper.superUser=w",
+                "JVMFLAGS: zookeeper.authProvider.1=c",
+                "JVMFLAGS: zookeeper.superUser.2=y",
+            ]
+        );
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Settings {
     }
 
     fn take_family_member(&mut self, key: &'static Key, entry: Entry) {
-        let same = self.families.iter().position(|(_, earlier)| earlier.key == entry.key);
+        let same = self.families.iter().position(|(_, earlier)| earlier.name() == entry.name());
         if let Some(position) = same {
             let (_, earlier) = self.families.remove(position);
             self.note_repetition(&entry, &earlier);
@@ -214,6 +214,10 @@ mod tests {
             "superUser.a=x\nsuperUser.a=y",
             &["zoo.cfg:2: superUser.a is set again; this line counts, line 1 does not"],
         );
+        let lines = "superUser.a=x\nsuperUser.b=z\nzookeeper.superUser.a=y";
+        let values: Vec<String> =
+            settings(lines).unwrap().family("superUser.*").map(|entry| entry.value.clone()).collect();
+        assert_eq!(values, ["z", "y"]);
     }
 
     #[test]
