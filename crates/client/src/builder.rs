@@ -111,6 +111,7 @@ impl ClientBuilder {
     pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
         let credentials = SaslCredentials { user: user.to_owned(), password: password.to_owned() };
         self.config.sasl = Some(SaslLogin::DigestMd5(credentials));
+        self.kerberos = None;
         self
     }
 
@@ -233,7 +234,7 @@ impl ClientBuilder {
     ///
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout;
-    /// [`Error::AuthFailed`] if the server refuses an identity; [`Error::Kerberos`] if there is no ticket.
+    /// [`Error::AuthFailed`] if the server refuses an identity; [`Error::Kerberos`] if there are no keys or tickets.
     pub async fn connect(self) -> Result<Client> {
         if let Some(login) = self.kerberos.clone() {
             let checked = spawn_blocking(move || KerberosSession::new(login)?.check()).await;

@@ -111,6 +111,9 @@ impl Future for ConnectionTask {
             match work.order {
                 Some(TaskCommand::Connect { attempt, host }) => {
                     task.host = host;
+                    if let Some(login) = &task.login {
+                        login.begin(attempt);
+                    }
                     let conn = Box::pin(task.dialer.clone().dial(host, attempt.0));
                     task.phase = Phase::Dialing { attempt, conn };
                 }
@@ -207,7 +210,7 @@ impl ConnectionTask {
         let (shared, host) = (Arc::downgrade(&self.shared), self.dialer.hosts[self.host].host.clone());
         self.shared.runtime.spawn_blocking(move || {
             let attempt = token.attempt;
-            let step = login.step(&host, token);
+            let Some(step) = login.step(&host, token) else { return };
             let Some(shared) = shared.upgrade() else { return };
             let step = step.unwrap_or_else(|failed| {
                 tracing::warn!(error = %failed.problem, %host, "the login by Kerberos has failed");

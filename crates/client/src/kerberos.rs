@@ -9,7 +9,7 @@ use ostler_kerberos::{Initiator, InitiatorContext, KeySource};
 use ostler_sasl::gssapi::{GssapiClient, GssapiStep};
 use std::{
     path::PathBuf,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// As whom a client logs in by Kerberos, and what it expects of the servers. krb5.conf says where the KDC is; the
@@ -63,7 +63,16 @@ impl KerberosLogin {
 pub(crate) struct KerberosSession {
     login: KerberosLogin,
     initiator: Initiator,
-    current: Mutex<Option<(AttemptId, GssapiClient<InitiatorContext>)>>,
+    state: Mutex<LoginState>,
+    /// One call at a time: a KDC that does not answer must not take a thread for each attempt to connect.
+    calls: Mutex<()>,
+}
+
+/// The newest attempt, and its context between two steps.
+#[derive(Debug, Default)]
+struct LoginState {
+    newest: AttemptId,
+    context: Option<GssapiClient<InitiatorContext>>,
 }
 
 /// A login that cannot go on.
@@ -73,49 +82,82 @@ pub(crate) struct FailedStep {
     pub(crate) problem: String,
 }
 
+impl FailedStep {
+    fn new(step: SaslStep, problem: impl ToString) -> FailedStep {
+        FailedStep { step, problem: problem.to_string() }
+    }
+}
+
 impl KerberosSession {
     /// # Errors
     /// [`Error::Kerberos`] if the build has none.
     pub(crate) fn new(login: KerberosLogin) -> Result<KerberosSession> {
         let initiator = Initiator::new(login.keys.clone()).map_err(failed)?;
-        Ok(KerberosSession { login, initiator, current: Mutex::new(None) })
+        Ok(KerberosSession { login, initiator, state: Mutex::default(), calls: Mutex::default() })
     }
 
-    /// Gets a ticket, so that a caller learns at once that there is none. Blocks.
+    /// Looks for the keys or tickets, so that a caller learns at once that there are none. Blocks.
     pub(crate) fn check(&self) -> Result<()> {
         self.initiator.check().map_err(failed)
     }
 
-    /// Works at a token of the server of this host. Blocks.
+    /// Notes the newest attempt to connect. Steps of earlier ones do nothing from now on.
+    pub(crate) fn begin(&self, attempt: AttemptId) {
+        *self.state() = LoginState { newest: attempt, context: None };
+    }
+
+    fn state(&self) -> MutexGuard<'_, LoginState> {
+        // A panic within the lock would leave whole values.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works at a token of the server of this host. Blocks. `None` if a newer attempt has begun.
     pub(crate) fn step(
         &self,
         host: &str,
         SaslToken { attempt, token }: SaslToken,
-    ) -> std::result::Result<SaslStep, FailedStep> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = current.take().filter(|(of, _)| *of == attempt);
-        let is_first = known.is_none();
-        let mut client = match known {
-            Some((_, client)) => client,
-            None => {
-                let context = self.initiator.context(&self.login.principal_of(host));
-                GssapiClient::new(context.map_err(|error| FailedStep {
-                    step: SaslStep::Unavailable,
-                    problem: error.to_string(),
-                })?)
+    ) -> Option<std::result::Result<SaslStep, FailedStep>> {
+        let _one_at_a_time = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let context = {
+            let mut state = self.state();
+            if state.newest != attempt {
+                return None;
             }
+            state.context.take()
         };
-        match client.step(token.as_deref()) {
-            Ok(GssapiStep::Complete) => Ok(SaslStep::Complete),
-            Ok(GssapiStep::Send(next)) => {
-                *current = Some((attempt, client));
-                Ok(SaslStep::Send(next))
+        let (client, result) = self.work(host, context, token.as_deref());
+        let mut state = self.state();
+        if state.newest != attempt {
+            return None;
+        }
+        state.context = client;
+        Some(result)
+    }
+
+    fn work(
+        &self,
+        host: &str,
+        context: Option<GssapiClient<InitiatorContext>>,
+        token: Option<&[u8]>,
+    ) -> (Option<GssapiClient<InitiatorContext>>, std::result::Result<SaslStep, FailedStep>) {
+        let is_first = context.is_none();
+        let mut client = match context {
+            Some(client) => client,
+            None if token.is_some() => {
+                let problem = "the server speaks although the login has not begun";
+                return (None, Err(FailedStep::new(SaslStep::Refused, problem)));
             }
+            None => match self.initiator.context(&self.login.principal_of(host)) {
+                Ok(context) => GssapiClient::new(context),
+                Err(error) => return (None, Err(FailedStep::new(SaslStep::Unavailable, error))),
+            },
+        };
+        match client.step(token) {
+            Ok(GssapiStep::Complete) => (None, Ok(SaslStep::Complete)),
+            Ok(GssapiStep::Send(next)) => (Some(client), Ok(SaslStep::Send(next))),
             // The first step asks the KDC; the others hear the server.
-            Err(error) => Err(FailedStep {
-                step: if is_first { SaslStep::Unavailable } else { SaslStep::Refused },
-                problem: error.to_string(),
-            }),
+            Err(error) if is_first => (None, Err(FailedStep::new(SaslStep::Unavailable, error))),
+            Err(error) => (None, Err(FailedStep::new(SaslStep::Refused, error))),
         }
     }
 }

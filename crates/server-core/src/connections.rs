@@ -1,6 +1,7 @@
 //! The connections of clients: the stage of each, its identities, and the queue of its requests.
 
 pub(crate) mod backlog;
+pub(crate) mod forwarded;
 pub(crate) mod handshake;
 pub(crate) mod identities;
 pub(crate) mod request_queue;

@@ -10,6 +10,7 @@ pub(crate) mod watches;
 use crate::{
     connections::{
         Phase,
+        forwarded::WriteTarget,
         request_queue::{AnswerForm, Waiting, WriteTxn},
     },
     context::Context,
@@ -131,7 +132,11 @@ impl Server {
         if self.config.audit {
             self.note_for_audit(conn, session, request, txn);
         }
-        self.connections.enqueue(conn, Waiting::Write { head: request.head(cx.now.mono), txn, form });
+        let target = match txn {
+            WriteTxn::Proposed(_) => WriteTarget::None,
+            WriteTxn::Forwarded { .. } => WriteTarget::of(&request.request),
+        };
+        self.connections.enqueue(conn, Waiting::Write { head: request.head(cx.now.mono), txn, form, target });
     }
 
     fn enqueue_read(&mut self, cx: &mut Context<'_>, conn: ConnId, request: &ClientRequest<'_>) {

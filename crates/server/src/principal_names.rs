@@ -54,6 +54,9 @@ pub(crate) struct Principal<'a> {
 impl<'a> Principal<'a> {
     /// `service@REALM` or `service/host@REALM`; other texts are no principals here.
     pub(crate) fn parse(text: &'a str) -> Option<Principal<'a>> {
+        if text.contains('\\') {
+            return None;
+        }
         let (name, realm) = text.split_once('@').filter(|(_, realm)| !realm.contains(['/', '@']))?;
         match name.split_once('/') {
             None => Some(Principal { service: name, host: None, realm }),

@@ -253,12 +253,11 @@ async fn watch(WatchedUsers { settings, text, users }: WatchedUsers) {
 /// Uses the users of a file that has changed.
 fn use_changed(settings: &SaslSettings, text: Option<&str>, users: &SharedUsers) {
     let file = settings.file().display();
-    // Without its text the file is read once more, for the error.
-    let found = match text {
-        Some(text) => read(settings, text),
-        None => read_text(settings.file()).and_then(|text| read(settings, &text)),
+    let Some(text) = text else {
+        tracing::error!(%file, "the users of SASL cannot be read any more: those that were read before stay in force");
+        return;
     };
-    match found {
+    match read(settings, text) {
         Ok(ClientLogins::Digest(now)) => {
             tracing::info!(%file, users = now.len(), "the users of SASL have changed");
             users.replace(now);

@@ -10,7 +10,7 @@ use ostler_sasl::{
 use ostler_server_core::{ConnId, Input, SaslAnswer};
 use rustc_hash::FxBuildHasher;
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     io,
     sync::{Arc, PoisonError, RwLock},
 };
@@ -54,7 +54,7 @@ pub(crate) struct KerberosService {
 /// A login that is under way or done.
 enum ClientLogin {
     Digest(ServerExchange),
-    /// `None` while the library works at it.
+    /// `None` while the library works at it, and once it is over.
     Kerberos(Option<Box<GssapiServer<AcceptorContext>>>),
 }
 
@@ -77,7 +77,10 @@ impl SaslQueue {
     /// With the task that works at the tokens.
     pub(crate) fn new(mechanism: ClientMechanism) -> (SaslQueue, SaslLogins) {
         let (sender, work) = mpsc::unbounded_channel();
-        (SaslQueue(Some(sender)), SaslLogins { work, mechanism, logins: HashMap::default() })
+        (
+            SaslQueue(Some(sender)),
+            SaslLogins { work, mechanism, logins: HashMap::default(), waiting: WaitingTokens::default() },
+        )
     }
 
     /// Never blocks.
@@ -103,21 +106,61 @@ pub(crate) struct SaslLogins {
     work: mpsc::UnboundedReceiver<Work>,
     mechanism: ClientMechanism,
     logins: HashMap<ConnId, ClientLogin, FxBuildHasher>,
+    waiting: WaitingTokens,
+}
+
+/// The tokens that wait for the mechanism: one at most of each connection that is there. Those of connections that are
+/// gone are dropped, so that callers that come and go cannot fill the memory, and keep nobody waiting.
+#[derive(Debug, Default)]
+struct WaitingTokens {
+    tokens: HashMap<ConnId, (Xid, Vec<u8>), FxBuildHasher>,
+    order: VecDeque<ConnId>,
+}
+
+impl WaitingTokens {
+    fn put(&mut self, conn: ConnId, xid: Xid, token: Vec<u8>) {
+        self.tokens.insert(conn, (xid, token));
+        self.order.push_back(conn);
+    }
+
+    fn drop_of(&mut self, conn: ConnId) {
+        self.tokens.remove(&conn);
+    }
+
+    fn next(&mut self) -> Option<(ConnId, Xid, Vec<u8>)> {
+        while let Some(conn) = self.order.pop_front() {
+            if let Some((xid, token)) = self.tokens.remove(&conn) {
+                return Some((conn, xid, token));
+            }
+        }
+        None
+    }
 }
 
 impl SaslLogins {
     /// Answers tokens until it is dropped.
     pub(crate) async fn run(mut self, driver: Arc<Driver>) {
         while let Some(work) = self.work.recv().await {
-            match work {
-                Work::Gone(conn) => drop(self.logins.remove(&conn)),
-                Work::Token { conn, xid, token } => {
-                    let answer = self.answer(conn, token).await.unwrap_or_else(|error| {
-                        tracing::error!(%error, "a SASL login is refused: the system gives no random numbers");
-                        SaslAnswer::Refused
-                    });
-                    driver.step(Input::SaslAnswered { conn, xid, answer });
+            self.note(work);
+            while let Some((conn, xid, token)) = self.waiting.next() {
+                let answer = self.answer(conn, token).await.unwrap_or_else(|error| {
+                    tracing::error!(%error, "a SASL login is refused: the system gives no random numbers");
+                    SaslAnswer::Refused
+                });
+                driver.step(Input::SaslAnswered { conn, xid, answer });
+                while let Ok(work) = self.work.try_recv() {
+                    self.note(work);
                 }
+            }
+        }
+    }
+
+    fn note(&mut self, work: Work) {
+        match work {
+            Work::Token { conn, xid, token } => self.waiting.put(conn, xid, token),
+            Work::Gone(conn) => {
+                self.waiting.drop_of(conn);
+                self.logins.remove(&conn);
             }
         }
     }
@@ -177,9 +220,12 @@ async fn kerberos_answer(
         (taken, answer)
     });
     let Ok((taken, answer)) = worked.await else { return SaslAnswer::Refused };
-    *login = Some(taken);
     match answer {
-        Ok(GssapiAnswer::Challenge(challenge)) => SaslAnswer::Challenge(challenge),
+        Ok(GssapiAnswer::Challenge(challenge)) => {
+            // A login that is over, well or not, keeps no context: a later token is refused.
+            *login = Some(taken);
+            SaslAnswer::Challenge(challenge)
+        }
         Ok(GssapiAnswer::Complete { principal, wanted }) => match service.names.is_own(&principal, &wanted) {
             true => SaslAnswer::Complete { token: None, user: service.names.id(&principal) },
             false => refused(conn, &format_args!("{principal:?} wants to act as {wanted:?}")),
@@ -198,4 +244,22 @@ pub(crate) fn nonce() -> io::Result<String> {
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_wait_in_their_order_and_go_with_their_connection() {
+        let mut waiting = WaitingTokens::default();
+        for conn in 1..=4 {
+            waiting.put(ConnId(conn), Xid(1), vec![0; 10]);
+        }
+        waiting.drop_of(ConnId(2));
+        waiting.drop_of(ConnId(4));
+        let left: Vec<u64> = std::iter::from_fn(|| waiting.next()).map(|(conn, ..)| conn.0).collect();
+        assert_eq!(left, [1, 3]);
+        assert!(waiting.tokens.is_empty() && waiting.order.is_empty());
+    }
 }

@@ -48,15 +48,15 @@ impl Initiator {
         Ok(Initiator(source))
     }
 
-    /// Gets a ticket. With a keytab the library gets new ones as they expire, and keeps them in memory.
+    /// Looks for the keys or tickets. The KDC is asked at the first login, and again as tickets expire; those of a keytab
+    /// are kept in memory.
     ///
     /// # Errors
-    /// [`KerberosError::Credentials`] if there is no usable ticket, or the KDC gives none for the keys.
+    /// [`KerberosError::Credentials`] if there is no usable ticket, and no key of the principal.
     pub fn check(&self) -> Result<(), KerberosError> {
         self.credential().map(drop)
     }
 
-    /// Blocks until the KDC has answered, if there is no valid ticket.
     fn credential(&self) -> Result<Cred, KerberosError> {
         let source = &self.0;
         let mut store: Store =
@@ -122,7 +122,10 @@ pub struct AcceptorContext(ServerCtx);
 
 impl SecurityContext for AcceptorContext {
     fn establish(&mut self, token: &[u8]) -> Result<ContextStep, String> {
-        let answer = self.0.step(token, None).map_err(text)?;
+        let answer = self.0.step(token, None);
+        // A client may send tickets that let the server act for it; the server has no use for them.
+        drop(self.0.take_delegated_cred());
+        let answer = answer.map_err(text)?;
         Ok(ContextStep { token: answer.as_ref().map(bytes), is_established: self.0.is_complete() })
     }
 

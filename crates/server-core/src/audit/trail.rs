@@ -2,7 +2,10 @@
 
 use super::{AuditCaller, AuditOperation, AuditRecord, AuditResult, ZnodeType};
 use crate::{
-    connections::request_queue::{AnswerForm, Waiting, WriteTxn},
+    connections::{
+        forwarded::is_numbered,
+        request_queue::{AnswerForm, Waiting, WriteTxn},
+    },
     context::Context,
     effect::Effect,
     input::{ClientRequest, ConnId, Now},
@@ -148,9 +151,11 @@ impl Asked {
         match (self, txn) {
             (_, Txn::Error(_)) | (Asked::Multi(_), Txn::Multi(_)) => true,
             (Asked::Reconfig, Txn::SetData { reconfig, .. }) => *reconfig,
-            (Asked::One { operation, path: asked, .. }, _) => match (operation, txn) {
-                // A sequential znode has its number behind the path.
-                (AuditOperation::Create, Txn::Create(create)) => create.path.starts_with(&**asked),
+            (Asked::One { operation, path: asked, znode_type, .. }, _) => match (operation, txn) {
+                (AuditOperation::Create, Txn::Create(create)) => match znode_type {
+                    Some(znode_type) if znode_type.is_sequential() => is_numbered(&create.path, asked),
+                    _ => *create.path == **asked,
+                },
                 (AuditOperation::Delete, Txn::Delete { path, .. })
                 | (AuditOperation::SetData, Txn::SetData { path, .. })
                 | (AuditOperation::SetAcl, Txn::SetAcl { path, .. }) => **path == **asked,
@@ -282,7 +287,7 @@ impl Server {
         let mut waited_for = BTreeSet::new();
         for (id, conn) in self.connections.iter() {
             for request in &conn.queue {
-                if let Waiting::Write { head, txn, form } = request
+                if let Waiting::Write { head, txn, form, .. } = request
                     && !matches!(form, AnswerForm::Connected | AnswerForm::Upgraded | AnswerForm::Close)
                 {
                     waited_for.insert((id, head.xid.0, txn.order()));

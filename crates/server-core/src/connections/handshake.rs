@@ -3,6 +3,7 @@
 use crate::{
     connections::{
         Phase,
+        forwarded::WriteTarget,
         request_queue::{AnswerForm, Waiting, WriteTxn},
     },
     context::Context,
@@ -117,7 +118,12 @@ impl Server {
         };
         let head = RequestHead::of_handshake(cx.now.mono);
         if let Some(state) = self.connections.get_mut(conn) {
-            state.queue.push_back(Waiting::Write { head, txn, form: AnswerForm::Connected });
+            state.queue.push_back(Waiting::Write {
+                head,
+                txn,
+                form: AnswerForm::Connected,
+                target: WriteTarget::None,
+            });
         }
     }
 

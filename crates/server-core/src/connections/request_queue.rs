@@ -4,6 +4,7 @@
 //! is outstanding it is served at once. `Server::enqueue` in requests.rs puts requests in, `Server::drain` takes them out.
 
 use crate::{
+    connections::forwarded::{ForwardedWrite, WriteTarget, is_made_of},
     context::Context,
     input::{ClientRequest, ConnId, Mono, RequestHead},
     requests::{multi_read::ReadsLeft, watches::WatchesLeft},
@@ -12,7 +13,7 @@ use crate::{
 };
 use alloc::{boxed::Box, collections::VecDeque};
 use ostler_planted::{self as planted, Bug};
-use ostler_proto::{error::ErrorCode, id::Zxid, op, txn::TxnHeader};
+use ostler_proto::{error::ErrorCode, id::Zxid, txn::TxnRecord};
 
 /// How a committed write is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(crate) enum WriteTxn {
     /// This server has proposed the write, with this zxid.
     Proposed(Zxid),
     /// This server has forwarded the write to the leader, which numbers it. The transaction is recognised by its
-    /// session and xid. Its zxid is greater than `after`, the last that this server knew when it forwarded the write: a
+    /// session and xid, operation and path. Its zxid is greater than `after`, the last that this server knew when it forwarded the write: a
     /// client such as kazoo numbers its requests from 1 on each connection, so an earlier transaction may have the same
     /// xid.
     Forwarded { after: Zxid },
@@ -60,7 +61,9 @@ impl WriteTxn {
 #[derive(Debug)]
 pub(crate) enum Waiting {
     /// A write that is proposed or forwarded. It is answered when it commits.
-    Write { head: RequestHead, txn: WriteTxn, form: AnswerForm },
+    ///
+    /// The target is that of a forwarded write; a proposed one is recognised by its zxid.
+    Write { head: RequestHead, txn: WriteTxn, form: AnswerForm, target: WriteTarget },
     /// Not a request: the session has come back on this connection with writes of an earlier one under way. No read is
     /// served before they are decided, or the client would take them for not done. A learner knows that when the leader
     /// has answered a sync.
@@ -94,22 +97,25 @@ impl Waiting {
         matches!(self, Waiting::Parked { .. } | Waiting::Watching { .. } | Waiting::Reading(_))
     }
 
-    /// The xid of a write that was forwarded to the leader.
-    pub(crate) fn forwarded(&self) -> Option<i32> {
+    /// A write that was forwarded to the leader.
+    pub(crate) fn forwarded(&self) -> Option<ForwardedWrite> {
         match self {
-            Waiting::Write { head, txn: WriteTxn::Forwarded { .. }, .. } => Some(head.xid.0),
+            Waiting::Write { head, txn: WriteTxn::Forwarded { .. }, target, .. } => {
+                Some(ForwardedWrite { xid: head.xid.0, code: head.code, target: target.clone() })
+            }
             _ => None,
         }
     }
 
     /// Whether this is a forwarded write that the leader has made this transaction of.
-    ///
-    /// The operation has to fit, too. A session that has moved may use the same xid for another write at another server,
-    /// and that one is not done here. Upstream compares the xid alone.
-    pub(crate) fn is_answered_by(&self, txn: &TxnHeader) -> bool {
-        let Waiting::Write { head, txn: WriteTxn::Forwarded { after }, .. } = self else { return false };
-        let fits = (head.code == txn.code || txn.code == op::ERROR) && *after < txn.zxid;
-        head.xid.0 == txn.cxid && (fits || planted::is(Bug::AnswersMixedUp))
+    pub(crate) fn is_answered_by(&self, record: &TxnRecord<'_>) -> bool {
+        let Waiting::Write { head, txn: WriteTxn::Forwarded { after }, target, .. } = self else {
+            return false;
+        };
+        let is_later = *after < record.header.zxid;
+        let fits = || is_later && is_made_of(record, (head.xid.0, head.code), target);
+        let has_xid = head.xid.0 == record.header.cxid;
+        fits() || (has_xid && planted::is(Bug::AnswersMixedUp))
     }
 }
 

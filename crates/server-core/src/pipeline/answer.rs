@@ -33,7 +33,7 @@ impl Server {
         if matches!(state.phase, Phase::Closed { .. }) {
             return;
         }
-        let Some(Waiting::Write { head, txn, form }) = state.queue.pop_front() else {
+        let Some(Waiting::Write { head, txn, form, .. }) = state.queue.pop_front() else {
             panic!("{committed} committed for {conn:?}, which waits for no write");
         };
         if let WriteTxn::Proposed(zxid) = txn {

@@ -121,7 +121,7 @@ impl Server {
             return None;
         }
         let front = self.connections.get(conn?)?.queue.front()?;
-        front.is_answered_by(&record.header).then_some(conn?)
+        front.is_answered_by(record).then_some(conn?)
     }
 
     /// A connection ends: notes its forwarded writes, so that they are not taken for writes of the session's next
@@ -160,7 +160,7 @@ impl Server {
         let session = record.header.session;
         let Some(learner) = self.learner_mut() else { return false };
         let Some(writes) = learner.abandoned.get_mut(&session) else { return false };
-        let place = writes.iter().position(|cxid| *cxid == record.header.cxid);
+        let place = writes.iter().position(|write| write.fits(record));
         if let Some(place) = place {
             writes.drain(..=place);
         }

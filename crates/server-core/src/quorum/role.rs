@@ -5,6 +5,7 @@
 
 use super::{Ensemble, RevalidationWaiter, observer_master::ObserverMaster, read_only::ReadOnly};
 use crate::{
+    connections::forwarded::ForwardedWrite,
     context::Context,
     effect::{Effect, PeerMessage},
     input::Mono,
@@ -165,8 +166,8 @@ pub(super) struct Learner {
     pub(super) promised: Mono,
     /// The next leader that the present one named with a reconfiguration, while its commit is taken.
     pub(super) suggested: Option<ServerId>,
-    /// The xids of forwarded writes of connections that are gone, in order, until their transactions come.
-    pub(super) abandoned: BTreeMap<SessionId, VecDeque<i32>>,
+    /// Forwarded writes of connections that are gone, in order, until their transactions come.
+    pub(super) abandoned: BTreeMap<SessionId, VecDeque<ForwardedWrite>>,
     /// Sessions with a sign of life since the leader's last heartbeat, and their timeouts.
     pub(super) touched: BTreeMap<SessionId, i32>,
     /// Waiting clients and observers by session, with the session timeouts. The leader is asked in this order.

@@ -7,7 +7,10 @@
 //! session that has ended; here it is refused.
 
 use crate::{
-    connections::request_queue::{AnswerForm, Waiting},
+    connections::{
+        forwarded::WriteTarget,
+        request_queue::{AnswerForm, Waiting},
+    },
     context::Context,
     effect::CloseReason,
     input::{ClientRequest, ConnId, Mono, Now, RequestHead},
@@ -110,7 +113,8 @@ impl Server {
         self.forward_op(cx, conn, &ForwardedOp::create_session(session, &timeout_ms.to_be_bytes()));
         self.report_touch(session);
         let head = RequestHead::of_handshake(cx.now.mono);
-        let waiting = Waiting::Write { head, txn: self.forwarded_txn(), form: AnswerForm::Upgraded };
+        let (txn, target) = (self.forwarded_txn(), WriteTarget::None);
+        let waiting = Waiting::Write { head, txn, form: AnswerForm::Upgraded, target };
         if let Some(state) = self.connections.get_mut(conn) {
             state.queue.push_back(waiting);
         }

@@ -5,6 +5,7 @@ use crate::{
     member::{Member, SESSION, at, config},
 };
 use ostler_proto::{
+    acl::{Acl, Id, Perms, write_acls},
     error::ErrorCode,
     id::{SessionId, Xid},
     jute::Writer,
@@ -13,7 +14,7 @@ use ostler_proto::{
     reply::{Body, Reply},
     request::MultiHeader,
     stat::ExtendedTypes,
-    txn::Txn,
+    txn::{CreateTxn, Txn, TxnCreateKind},
 };
 use ostler_server_core::{ConnId, Effect, Input, quorum::LocalSessions};
 use ostler_tree::Tree;
@@ -267,4 +268,79 @@ fn a_write_is_not_answered_by_a_transaction_of_another_operation() {
     follower.commits(at(2, 3));
     assert_eq!(follower.answers(conn), []);
     assert!(follower.has_closed(conn));
+}
+
+fn created(path: &str) -> Txn<'static> {
+    Txn::Create(CreateTxn {
+        kind: TxnCreateKind::Create,
+        path: path.to_owned().into(),
+        data: None,
+        acl: vec![Acl { perms: Perms::ALL, id: Id::new("world", "anyone") }].into(),
+        ephemeral: false,
+        parent_cversion: 1,
+    })
+}
+
+fn request_create(follower: &mut Follower, conn: ConnId, path: &str, flags: i32) {
+    let mut body = Vec::new();
+    body.string(path);
+    body.buffer(None);
+    write_acls(&mut body, &[Acl { perms: Perms::ALL, id: Id::new("world", "anyone") }]);
+    body.i32(flags);
+    follower.request(conn, Op::Create, &body);
+}
+
+/// As before, for a write of the same kind to another znode.
+#[test]
+fn a_write_is_not_answered_by_a_transaction_of_another_path() {
+    let mut follower = Follower::start();
+    let conn = follower.reconnect(1);
+    request_create(&mut follower, conn, "/own", 0);
+    follower.hears_of(at(2, 2), XID, created("/owned"));
+    follower.commits(at(2, 2));
+    assert_eq!(follower.answers(conn), []);
+    follower.hears_of(at(2, 3), XID, created("/own"));
+    follower.commits(at(2, 3));
+    assert_eq!(follower.answers(conn), [at(2, 3)]);
+    // The own write is to the root.
+    follower.request_write(conn);
+    let elsewhere = Txn::SetData { reconfig: false, path: "/own".into(), data: None, version: 1 };
+    follower.hears_of(at(2, 4), XID, elsewhere);
+    follower.commits(at(2, 4));
+    assert_eq!(follower.answers(conn), [at(2, 3)]);
+    follower.hears_of_write(at(2, 5), 1);
+    follower.commits(at(2, 5));
+    assert_eq!(follower.answers(conn), [at(2, 3), at(2, 5)]);
+}
+
+#[test]
+fn a_sequential_create_is_answered_by_the_transaction_with_its_number() {
+    let mut follower = Follower::start();
+    let conn = follower.reconnect(1);
+    request_create(&mut follower, conn, "/s-", 2);
+    for (counter, other) in [(2, "/s-"), (3, "/s-x0000000001"), (4, "/t-0000000001")] {
+        follower.hears_of(at(2, counter), XID, created(other));
+        follower.commits(at(2, counter));
+        assert_eq!(follower.answers(conn), [], "{other}");
+    }
+    follower.hears_of(at(2, 5), XID, created("/s-0000000007"));
+    follower.commits(at(2, 5));
+    assert_eq!(follower.answers(conn), [at(2, 5)]);
+}
+
+/// The session has written elsewhere, with the number that its write here had before it moved.
+#[test]
+fn a_write_of_an_earlier_connection_stays_undecided_by_a_transaction_of_another_path() {
+    let mut follower = Follower::start();
+    let earlier = follower.reconnect(1);
+    request_create(&mut follower, earlier, "/own", 0);
+    let conn = comes_back(&mut follower, earlier, true);
+    follower.hears_that_it_lives();
+    follower.request_read(conn);
+    follower.hears_of(at(2, 2), XID, created("/other"));
+    follower.commits(at(2, 2));
+    assert_eq!(follower.answers(conn), [], "the own write is on its way");
+    follower.hears_of(at(2, 3), XID, created("/own"));
+    follower.commits(at(2, 3));
+    assert_eq!(follower.answers(conn), [at(2, 3)]);
 }

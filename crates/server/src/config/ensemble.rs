@@ -261,8 +261,7 @@ fn pending(file: &str) -> Option<Membership> {
 fn membership(lines: &Lines) -> Result<Membership, ConfigError> {
     let mut membership = Membership::default();
     for entry in lines.servers.iter().chain(&lines.groups).chain(&lines.weights) {
-        let key = entry.key.strip_prefix("zookeeper.").unwrap_or(&entry.key);
-        membership.take(key, &entry.value).map_err(|error| refusal(entry, &error))?;
+        membership.take(entry.name(), &entry.value).map_err(|error| refusal(entry, &error))?;
     }
     let first = lines.groups.first().or(lines.weights.first()).unwrap_or(&lines.servers[0]);
     membership.check().map_err(|error| refusal(first, &error))?;

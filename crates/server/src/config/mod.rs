@@ -67,5 +67,5 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
 /// again or does not set the key.
 pub fn location_of(path: &Path, key: &str) -> Option<SettingLocation> {
     let entries = properties::read_file(path).ok()?;
-    entries.into_iter().rfind(|entry| entry.key == key).map(|entry| entry.location)
+    entries.into_iter().rfind(|entry| entry.name() == key).map(|entry| entry.location)
 }

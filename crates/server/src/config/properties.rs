@@ -18,6 +18,11 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// The key without the `zookeeper.` before it: with or without, it is the same key.
+    pub(super) fn name(&self) -> &str {
+        self.key.strip_prefix("zookeeper.").unwrap_or(&self.key)
+    }
+
     pub(super) fn bad_value(&self, allowed: impl Into<String>) -> ConfigError {
         ConfigError::BadValue {
             location: self.location.clone(),

@@ -37,7 +37,7 @@ impl PeerSecurity {
             None => Ok(()),
             Some(logins) => timeout(within, log_in(logins, stream, server))
                 .await
-                .map_err(|_| SecurityError::Late(within))?,
+                .map_err(|_| SecurityError::LateLogin(within))?,
         }
     }
 
@@ -55,9 +55,9 @@ impl PeerSecurity {
             Ok(read) => {
                 let begun = &first[..read?];
                 let expected = expect_login(logins, stream, book, begun);
-                timeout(within, expected).await.map_err(|_| SecurityError::Late(within))?
+                timeout(within, expected).await.map_err(|_| SecurityError::LateLogin(within))?
             }
-            Err(_) if logins.settings.server_requires => Err(SecurityError::Late(within)),
+            Err(_) if logins.settings.server_requires => Err(SecurityError::LateLogin(within)),
             // A server that does not log in may have nothing to say yet.
             Err(_) => Ok(()),
         }

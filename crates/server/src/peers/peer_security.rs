@@ -48,6 +48,8 @@ pub(super) enum SecurityError {
     PlainText,
     #[error("the TLS handshake was not done within {0:?}")]
     Late(Duration),
+    #[error("the login by SASL was not done within {0:?}; with Kerberos, can the KDC be reached?")]
+    LateLogin(Duration),
     #[error("the TLS handshake failed: {0}")]
     Handshake(String),
     #[error(

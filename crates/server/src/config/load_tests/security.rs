@@ -135,3 +135,15 @@ fn an_ensemble_without_tls_is_the_gravest_weakness() {
     assert!(of(&unchecked).starts_with("every certificate of the authority"));
     assert!(of(&format!("{quorum}sslQuorum=true")).starts_with("clients reach"));
 }
+
+#[test]
+fn families_of_flags_and_of_the_file_come_together() {
+    let file = super::File::new(
+        "dataDir=/d\nclientPort=2181\nsasl.usersFile=/users\nsuperUser.1=ann\nzookeeper.superUser.3=eve\n",
+    );
+    let flags = "-Dzookeeper.superUser.1=bob -Dzookeeper.superUser.2=joe -Dzookeeper.superUser=sam";
+    let config = crate::config::load_with_flags(&file.path(), &[("JVMFLAGS", flags)]).unwrap().config;
+    let mut users = config.auth.sasl_super_users;
+    users.sort();
+    assert_eq!(users, ["ann", "eve", "joe", "sam"]);
+}
