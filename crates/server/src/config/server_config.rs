@@ -261,6 +261,7 @@ impl SessionTimeouts {
 /// The schemes of which every connection must have one; empty if none is enforced. A server does not start with a scheme
 /// that no client can have, as upstream: it would lock everybody out.
 fn enforced_schemes(settings: &mut Settings) -> Result<Vec<String>, ConfigError> {
+    note_unenforced(settings);
     let (schemes, entry) = if settings.bool("sessionRequireClientSASLAuth") {
         (vec!["sasl".to_string()], settings.entry("sessionRequireClientSASLAuth"))
     } else if settings.bool("enforce.auth.enabled") {
@@ -283,6 +284,23 @@ fn enforced_schemes(settings: &mut Settings) -> Result<Vec<String>, ConfigError>
         check_scheme(settings, &entry, scheme)?;
     }
     Ok(schemes)
+}
+
+/// Warns of schemes that the operator takes to be enforced, and that are not.
+fn note_unenforced(settings: &mut Settings) {
+    if settings.text("enforce.auth.schemes").is_none_or(|schemes| schemes.trim().is_empty()) {
+        return;
+    }
+    let says = if settings.bool("sessionRequireClientSASLAuth") {
+        "has no effect beside sessionRequireClientSASLAuth=true, which enforces sasl alone; remove one of them"
+    } else if settings.bool("enforce.auth.enabled") {
+        return;
+    } else {
+        "has no effect without enforce.auth.enabled=true, so connections without one of these schemes are served; add \
+         that line"
+    };
+    let Some(entry) = settings.entry("enforce.auth.schemes").cloned() else { return };
+    settings.note(NoteLevel::Warning, &entry.location, format!("{} {says}", entry.key));
 }
 
 fn check_scheme(settings: &mut Settings, entry: &Entry, scheme: &str) -> Result<(), ConfigError> {

@@ -147,3 +147,23 @@ fn families_of_flags_and_of_the_file_come_together() {
     users.sort();
     assert_eq!(users, ["ann", "eve", "joe", "sam"]);
 }
+
+#[test]
+fn schemes_that_are_not_enforced_leave_a_warning() {
+    let warning = "enforce.auth.schemes has no effect without enforce.auth.enabled=true, so connections without one of \
+                   these schemes are served; add that line";
+    for lines in ["enforce.auth.schemes=digest", "enforce.auth.schemes=digest\nenforce.auth.enabled=false"] {
+        check_notes(&format!("dataDir=/d\nclientPort=2181\n{lines}"), &[&format!("zoo.cfg:3: {warning}")]);
+    }
+    for lines in ["enforce.auth.schemes=digest\nenforce.auth.enabled=true", "enforce.auth.schemes="] {
+        check_notes(&format!("dataDir=/d\nclientPort=2181\n{lines}"), &[]);
+    }
+    let sasl = "sasl.usersFile=/users\nauthProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider\nsessionRequireClientSASLAuth=true\nenforce.auth.schemes=digest";
+    check_notes(
+        &format!("dataDir=/d\nclientPort=2181\n{sasl}"),
+        &[
+            "zoo.cfg:6: enforce.auth.schemes has no effect beside sessionRequireClientSASLAuth=true, which enforces sasl alone; \
+           remove one of them",
+        ],
+    );
+}
