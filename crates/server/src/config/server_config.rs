@@ -270,10 +270,6 @@ fn enforced_schemes(settings: &mut Settings) -> Result<Vec<String>, ConfigError>
             list.split(',').map(str::trim).filter(|scheme| !scheme.is_empty()).map(String::from).collect();
         (schemes, settings.entry("enforce.auth.schemes").or(settings.entry("enforce.auth.enabled")))
     } else {
-        if let Some(entry) = settings.entry("enforce.auth.schemes").cloned() {
-            let text = "enforce.auth.schemes has no effect without enforce.auth.enabled=true: every client is served";
-            settings.note(NoteLevel::Warning, &entry.location, text.into());
-        }
         return Ok(Vec::new());
     };
     let entry = entry.expect("authentication is enforced only by a setting").clone();

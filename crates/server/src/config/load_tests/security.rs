@@ -72,16 +72,6 @@ fn sasl_is_switched_on_by_a_file_with_users() {
 }
 
 #[test]
-fn schemes_that_are_not_enforced_are_noted() {
-    check_notes(
-        "dataDir=/d\nclientPort=1\nenforce.auth.schemes=digest\n",
-        &[
-            "zoo.cfg:3: enforce.auth.schemes has no effect without enforce.auth.enabled=true: every client is served",
-        ],
-    );
-}
-
-#[test]
 fn providers_that_are_not_here_are_refused() {
     check_error_of_lines(
         "authProvider.1=com.example.Provider",
