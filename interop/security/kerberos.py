@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Clients that log in by Kerberos: Java, kazoo and Ostler's shell, each with its keytab or its ticket. Each is known by
-its principal and reads what only it may read. With --server java3.9 the same is tried at a Java server."""
+"""Clients that log in by Kerberos: Java, Curator, kazoo, the C client and Ostler's shell, each with its keytab or its
+ticket. Each is known by its principal and reads what only it may read. With --server java3.9 the same is tried at a Java server."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ from functools import partial
 # Documents run this file by its path, so it finds the packages of interop/ by itself.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from clients import curator
 from harness.kdc import REALM, Kdc
 from harness.outcome import conclude, expect
 from harness.peers import LAUNCHER, need
@@ -63,6 +64,24 @@ class Setup:
         words = [LAUNCHER, version, "-c", MAIN, "-waitforconnection", "-timeout", "6000", "-server", address]
         return output(words + line.split(), env)
 
+    def curator(self, path, principal):
+        """The output of Secure.java, which reads a znode."""
+        jars, classes = need("zk39"), os.path.join(self.folder, "classes")
+        if not os.path.exists(classes):
+            os.makedirs(classes)
+            curator.compile_program("Secure", classes, jars)
+        jaas = self.file("client.conf", section("Client", principal, self.kdc.keytab(principal)))
+        flags = {"java.security.auth.login.config": jaas, "java.security.krb5.conf": self.kdc.conf}
+        env = {**os.environ, "JAVA_TOOL_OPTIONS": " ".join("-D%s=%s" % item for item in flags.items())}
+        return output(curator.words_of("Secure", classes, jars, "localhost:%d" % self.port, "read", path), env)
+
+    def c_client(self, path, principal):
+        """The output of the C client's shell, with a ticket."""
+        self.kdc.kinit(principal)
+        login = ["-n", "GSSAPI", "-u", principal, "-l", REALM, "-o", "localhost"]
+        words = [need("cli_secure"), "-h", "localhost:%d" % self.port, *login, "-c", "get " + path]
+        return output(words, self.kdc.env)
+
     def kazoo(self, line, principal):
         self.kdc.kinit(principal)
         python = os.path.join(need("venv"), "bin", "python")
@@ -96,6 +115,8 @@ def logins(setup, versions, binary):
         "the shell with a keytab": lambda principal: setup.by_keytab(binary, "get /treasure", principal),
         "the shell with a ticket": lambda principal: setup.by_ticket(binary, "get /treasure", principal),
         "the shell with a file of Java": lambda principal: setup.by_file_of_java(binary, "get /treasure", principal),
+        "Curator": partial(setup.curator, "/treasure"),
+        "the C client": partial(setup.c_client, "/treasure"),
         "kazoo": lambda principal: setup.kazoo("/treasure", principal),
     }
     for version in versions:
@@ -130,7 +151,7 @@ def check():
     with short.kdc, short.server:
         who = short.by_keytab(binary, "whoami", "client")
         expect("sasl: client\n" in who, "the realm is not removed: %s" % who[-400:])
-    return "Java, kazoo and the shell, by Kerberos"
+    return "Java, Curator, kazoo, the C client and the shell, by Kerberos"
 
 
 if __name__ == "__main__":
