@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Clients that log in by Kerberos: Java, Curator, kazoo, the C client and Ostler's shell, each with its keytab or its
-ticket. Each is known by its principal and reads what only it may read. With --server java3.9 the same is tried at a Java server."""
+ticket. Each is known by its principal and reads what only it may read. With --server java3.9 the same is tried at a Java
+server."""
 
 import os
 import sys
