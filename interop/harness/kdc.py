@@ -59,6 +59,12 @@ class Kdc:
     def keytab(self, principal):
         return os.path.join(self.folder, principal.replace("/", "_") + ".keytab")
 
+    def change_keys(self, principal):
+        """Gives a principal new keys, and its keytab only those."""
+        new = self.keytab(principal) + ".new"
+        self._run("kadmin.local", "-r", self.realm, text="ktadd -k %s %s\nquit\n" % (new, principal))
+        os.rename(new, self.keytab(principal))
+
     def kinit(self, principal):
         self._run("kinit", "-k", "-t", self.keytab(principal), principal)
 

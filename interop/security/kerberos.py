@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Clients that log in by Kerberos: Java, Curator, kazoo, the C client and Ostler's shell, each with its keytab or its
-ticket. Each is known by its principal and reads what only it may read. With --server java3.9 the same is tried at a Java
-server."""
+ticket. Each is known by its principal and reads what only it may read. With --server java3.9 the same is tried at a
+Java server."""
 
 import os
 import sys
@@ -130,6 +130,14 @@ def logins(setup, versions, binary):
     expect("gold" not in setup.shell(binary, "get /treasure", []), "a client without a login has read it")
 
 
+def new_keys(setup, binary):
+    """The server's principal gets new keys, and its keytab is replaced while it runs."""
+    setup.kdc.change_keys(SERVICE)
+    who = setup.by_keytab(binary, "whoami", "other")
+    expect("sasl: other@" + REALM in who, "no login with the new keys: %s" % who[-400:])
+    print("the keytab was replaced while the server ran", flush=True)
+
+
 def without_ticket(setup, binary):
     setup.kdc.kdestroy()
     said = setup.shell(binary, "ls /", ["--kerberos"])
@@ -147,6 +155,7 @@ def check():
     setup = Setup(args.server, args.port)
     with setup.kdc, setup.server:
         logins(setup, versions, binary)
+        new_keys(setup, binary)
         without_ticket(setup, binary)
     short = Setup(args.server, args.port, {"kerberos.removeRealmFromPrincipal": "true"})
     with short.kdc, short.server:
