@@ -12,7 +12,7 @@
 //! - [`crl`]: lists of revoked certificates.
 //! - [`trust`], [`verify`], [`names`]: the checks of the other side's certificate.
 //! - [`settings`], [`material`], [`config`]: from the keys of zoo.cfg by way of the files to a configuration of rustls.
-//! - [`log_text`]: texts that the other side has chosen, for the log.
+//! - [`mod@log_text`]: texts that the other side has chosen, for the log.
 //! - [`detect`]: whether a connection begins with TLS.
 
 pub mod certificate;

@@ -49,7 +49,7 @@ pub enum Purpose {
 /// Trusted certificates, and the lists of certificates that are revoked.
 ///
 /// A trusted certificate that is no authority counts for itself alone: who has its key cannot issue certificates for
-/// others. See [`is_authority`].
+/// others. See `is_authority`.
 #[derive(Debug)]
 pub struct Trust {
     trusted: Vec<CertificateDer<'static>>,
