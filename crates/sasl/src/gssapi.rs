@@ -353,6 +353,23 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_never_ends_is_refused_after_as_many_steps() {
+        let endless = (0..20).map(|at| said(Some(&format!("{at}")), false)).collect();
+        let mut client = GssapiClient::new(Scripted(endless));
+        let failed = (0..20).map(|_| client.step(Some(b"x"))).position(|step| step.is_err());
+        assert_eq!(failed, Some(STEPS_MAX as usize));
+    }
+
+    #[test]
+    fn a_server_that_says_more_after_the_choice_of_a_layer_is_refused() {
+        let mut client = client();
+        for token in [None, Some(&b"rep"[..]), Some(b"w\x01\x01\x00\x00")] {
+            client.step(token).unwrap();
+        }
+        assert_eq!(client.step(Some(b"more")), Err(GssapiError::OutOfTurn));
+    }
+
+    #[test]
     fn a_client_does_not_end_before_its_server_is_proven_and_has_offered() {
         let mut early = client();
         early.step(None).unwrap();

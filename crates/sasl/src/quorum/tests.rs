@@ -164,3 +164,44 @@ fn headers_out_of_range_are_refused() {
     header[0] = 0;
     assert_eq!(read_header(&header), Err(QuorumLoginError::NoPacket));
 }
+
+/// A context that never comes to an end.
+#[derive(Debug)]
+struct Endless;
+
+impl SecurityContext for Endless {
+    fn establish(&mut self, _: &[u8]) -> Result<ContextStep, String> {
+        Ok(ContextStep { token: Some(b"more".to_vec()), is_established: false })
+    }
+
+    fn wrap(&mut self, _: &[u8]) -> Result<Vec<u8>, String> {
+        Err("not established".into())
+    }
+
+    fn unwrap(&mut self, _: &[u8]) -> Result<Vec<u8>, String> {
+        Err("not established".into())
+    }
+
+    fn initiator(&self) -> Result<String, String> {
+        Err("not established".into())
+    }
+}
+
+#[test]
+fn a_login_has_as_many_tokens_as_upstream_allows() {
+    let login = GssapiServer::new(Endless);
+    let mut acceptor = Acceptor::new(ExpectedLogin::Gssapi { login, hosts: vec![] });
+    for token in 1..=ROUNDS_MAX {
+        assert!(matches!(acceptor.heard(Status::InProgress, b"t"), Accepted::More(_)), "token {token}");
+    }
+    let refused = acceptor.heard(Status::InProgress, b"t");
+    assert_eq!(refused, Accepted::Refused(packet(Status::Error, b""), QuorumLoginError::TooManyRounds));
+}
+
+#[test]
+fn a_caller_that_gives_up_is_refused() {
+    let users = Arc::new(Users::new(Profile::Quorum, [("zk", "secret")]));
+    let mut acceptor: Acceptor<Context> = Acceptor::new(ExpectedLogin::Digest { users, nonce: "n".into() });
+    let refused = acceptor.heard(Status::Error, b"");
+    assert_eq!(refused, Accepted::Refused(packet(Status::Error, b""), QuorumLoginError::RefusedThere));
+}
