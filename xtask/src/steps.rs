@@ -81,7 +81,7 @@ const FUZZ_SECONDS: (&str, &str) = ("5", "600");
 /// The number of simulator seeds that run every time.
 const SIM_SEEDS: &str = "100";
 /// The number of new seeds: usually, and in the long form.
-const SIM_SEEDS_FRESH: (&str, &str) = ("200", "10000");
+const SIM_SEEDS_FRESH: (&str, &str) = ("100", "10000");
 /// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";
