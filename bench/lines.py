@@ -65,16 +65,9 @@ def mix(op):
         server = make()
         server.start()
         try:
-            # A JVM is given time to compile what the run needs.
-            bench("mix", "--ops", op + "=1", "--seconds", size.jit_warmup, "--warmup", 0)
-            report = bench("mix", "--ops", op + "=1", "--seconds", size.seconds)
+            return secure.measured_mix(bench, op, size)
         finally:
             server.discard()
-        return {
-            "rate": report["ops_per_second"],
-            "cpu": report["server_process"]["cpu_us_per_op"],
-            "p99": report["latency_us"]["p99"],
-        }
 
     return run
 

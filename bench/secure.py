@@ -54,6 +54,17 @@ class SecureInstance(Instance):
                 time.sleep(0.01)
 
 
+def measured_mix(bench, op, size):
+    """The figures of one kind of request. A JVM is given time to compile what the run needs."""
+    bench("mix", "--ops", op + "=1", "--seconds", size.jit_warmup, "--warmup", 0)
+    report = bench("mix", "--ops", op + "=1", "--seconds", size.seconds)
+    return {
+        "rate": report["ops_per_second"],
+        "cpu": report["server_process"]["cpu_us_per_op"],
+        "p99": report["latency_us"]["p99"],
+    }
+
+
 def secure_mix(op):
     """The loads of lines 1 and 2, over TLS."""
 
@@ -61,15 +72,9 @@ def secure_mix(op):
         server = make(SecureInstance)
         server.start()
         try:
-            server.secure("mix", "--ops", op + "=1", "--seconds", size.jit_warmup, "--warmup", 0)
-            report = server.secure("mix", "--ops", op + "=1", "--seconds", size.seconds)
+            return measured_mix(server.secure, op, size)
         finally:
             server.discard()
-        return {
-            "rate": report["ops_per_second"],
-            "cpu": report["server_process"]["cpu_us_per_op"],
-            "p99": report["latency_us"]["p99"],
-        }
 
     return run
 

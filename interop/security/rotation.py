@@ -109,7 +109,7 @@ class Rotation:
             **SETTINGS,
             "sslQuorum": "true",
             "secureClientPortAddress": "127.0.0.1",
-            # What a Java server needs; an Ostler server always looks at its files.
+            # A Java server needs this; an Ostler server always looks at its files.
             "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
             "client.certReload": "true",
             "sslQuorumReloadCertFiles": "true",

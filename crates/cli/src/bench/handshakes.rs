@@ -29,8 +29,8 @@ const FRAME_LIMIT: usize = 64 << 10;
 ///
 /// An operation is a connection: TCP, with --tls-ca a full handshake of TLS without resumption, a connect request and its
 /// answer. The sessions are opened once, before the measurement, and each connection takes up one of them: a session that
-/// is opened costs a write, which is not what is measured here. At the end they are left to expire. The latency is the time from the call of connect to the
-/// answer.
+/// is opened costs a write, which is not what is measured here. At the end they are left to expire. The latency is the
+/// time from the call of connect to the answer.
 #[derive(Args)]
 #[command(
     after_help = "Example: ostler bench handshakes --at-once 16 --tls-ca ca.pem --server localhost:2281"

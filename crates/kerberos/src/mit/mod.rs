@@ -116,6 +116,23 @@ fn principal(name: Result<Name, Error>) -> Result<String, String> {
     String::from_utf8(bytes(&shown)).map_err(|_| "the principal is no text".to_owned())
 }
 
+/// The same on both sides: what an established context does.
+macro_rules! established_context {
+    () => {
+        fn wrap(&mut self, message: &[u8]) -> Result<Vec<u8>, String> {
+            self.0.wrap(false, message).map(|wrapped| bytes(&wrapped)).map_err(text)
+        }
+
+        fn unwrap(&mut self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
+            self.0.unwrap(wrapped).map(|message| bytes(&message)).map_err(text)
+        }
+
+        fn initiator(&self) -> Result<String, String> {
+            principal(self.0.source_name())
+        }
+    };
+}
+
 /// A server's side of a context.
 #[derive(Debug)]
 pub struct AcceptorContext(ServerCtx);
@@ -129,17 +146,7 @@ impl SecurityContext for AcceptorContext {
         Ok(ContextStep { token: answer.as_ref().map(bytes), is_established: self.0.is_complete() })
     }
 
-    fn wrap(&mut self, message: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.wrap(false, message).map(|wrapped| bytes(&wrapped)).map_err(text)
-    }
-
-    fn unwrap(&mut self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.unwrap(wrapped).map(|message| bytes(&message)).map_err(text)
-    }
-
-    fn initiator(&self) -> Result<String, String> {
-        principal(self.0.source_name())
-    }
+    established_context!();
 }
 
 /// A client's side of a context.
@@ -156,15 +163,5 @@ impl SecurityContext for InitiatorContext {
         Ok(ContextStep { token: answer.as_ref().map(bytes), is_established })
     }
 
-    fn wrap(&mut self, message: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.wrap(false, message).map(|wrapped| bytes(&wrapped)).map_err(text)
-    }
-
-    fn unwrap(&mut self, wrapped: &[u8]) -> Result<Vec<u8>, String> {
-        self.0.unwrap(wrapped).map(|message| bytes(&message)).map_err(text)
-    }
-
-    fn initiator(&self) -> Result<String, String> {
-        principal(self.0.source_name())
-    }
+    established_context!();
 }
