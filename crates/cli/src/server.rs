@@ -3,7 +3,7 @@
 use clap::Args;
 use ostler_server::{
     AuditError, RunningServer, ServerError,
-    config::{self, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, Loaded, NoteLevel, ServerConfig},
+    config::{self, AdminSettings, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, Loaded, NoteLevel, ServerConfig},
     logging, raise_limit_of_open_files,
 };
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
@@ -58,7 +58,10 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
     }
     raise_limit();
     let config = match &args.zoo_cfg {
-        None => ServerConfig::embedded(EMBEDDED_DATA_DIR),
+        None => ServerConfig {
+            admin: Some(AdminSettings::loopback()),
+            ..ServerConfig::embedded(EMBEDDED_DATA_DIR)
+        },
         Some(path) => match load_patiently(path) {
             Ok(config) => config,
             Err(error) => return not_started(&error),
@@ -190,6 +193,7 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
         ServerError::Audit(AuditError::NoJournal) => "audit.log.target",
         ServerError::Thread(_)
         | ServerError::ListenForPeers { .. }
+        | ServerError::ListenForOperators { .. }
         | ServerError::Tls { .. }
         | ServerError::SaslFile { .. } => {
             return error.to_string();
@@ -215,6 +219,9 @@ fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
         server.znodes,
         server.loaded_in.as_millis()
     );
+    if let Some(admin) = server.admin {
+        eprintln!("admin server: {admin}");
+    }
     if config.strict {
         config.open_doors().iter().for_each(|line| eprintln!("{line}"));
         return;

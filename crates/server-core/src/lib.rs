@@ -25,6 +25,6 @@ pub use config::CoreConfig;
 pub use effect::{CloseReason, DialTarget, Effect, PeerMessage, PersistOp, Record};
 pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
 pub use quorum::EnsembleConfig;
-pub use requests::{auth, sasl::SaslAnswer};
+pub use requests::{auth, operator::OperatorLogin, sasl::SaslAnswer};
 pub use server::Server;
 pub use sessions::passwords;

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub mod auth;
 pub(crate) mod multi_read;
+pub(crate) mod operator;
 pub(crate) mod read;
 pub(crate) mod sasl;
 pub(crate) mod watches;

@@ -7,6 +7,7 @@ use crate::{
     stats::namespaces::Namespaces,
 };
 use alloc::{collections::BTreeMap, vec::Vec};
+use core::cmp::Ordering;
 use ostler_proto::id::{ServerId, Zxid};
 
 /// A running minimum, average and maximum.
@@ -20,6 +21,9 @@ pub struct Summary {
     pub sum: u64,
     /// The number of values.
     pub count: u64,
+    /// An estimate of the median: a value above it raises it by a sixteenth, but at least by 1, and a value below it lowers
+    /// it likewise. Half of the values do each once it is near. No sample has to be kept.
+    pub median: u64,
 }
 
 impl Summary {
@@ -34,8 +38,40 @@ impl Summary {
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
+        self.median = match (self.count, value.cmp(&self.median)) {
+            (0, _) => value,
+            (_, Ordering::Greater) => value.min(self.median + 1 + self.median / 16),
+            (_, Ordering::Less) => value.max(self.median.saturating_sub(1 + self.median / 16)),
+            (_, Ordering::Equal) => value,
+        };
         self.sum += value;
         self.count += 1;
+    }
+}
+
+/// The number of values in each range: 0, 1, 2, 3 to 4, 5 to 8 and so on; the last one has all above 8,192.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Buckets(pub [u64; Buckets::COUNT]);
+
+impl Buckets {
+    /// The number of ranges.
+    pub const COUNT: usize = 16;
+
+    /// The largest value of a range; `None` for the last range.
+    pub fn bound(at: usize) -> Option<u64> {
+        match at {
+            0 => Some(0),
+            _ if at < Buckets::COUNT - 1 => Some(1 << (at - 1)),
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, value: u64) {
+        let at = match value {
+            0 => 0,
+            _ => 1 + (u64::BITS - (value - 1).leading_zeros()) as usize,
+        };
+        self.0[at.min(Buckets::COUNT - 1)] += 1;
     }
 }
 
@@ -45,6 +81,8 @@ impl Summary {
 pub struct Sampled {
     /// Of all values.
     pub summary: Summary,
+    /// Of all values.
+    pub buckets: Buckets,
     sample: Vec<u32>,
     random: u64,
 }
@@ -55,6 +93,7 @@ impl Sampled {
     /// Adds a value.
     pub fn add(&mut self, value: u64) {
         self.summary.add(value);
+        self.buckets.add(value);
         let value = u32::try_from(value).unwrap_or(u32::MAX);
         if self.sample.len() < SAMPLE {
             return self.sample.push(value);

@@ -1,12 +1,13 @@
 //! From a configuration to a running server, and to its orderly end.
 
+mod admin_ports;
 mod client_ports;
 mod options;
 mod peer_ports;
 mod threads;
 
 use crate::{
-    admin::{four_letter_door::FourLetterDoor, metrics::Loading},
+    admin::{four_letter_door::FourLetterDoor, metrics::Loading, reports::Reports},
     audit::{self, AuditQueue, RunningAudit},
     client_conn::ClientService,
     clock::Clock,
@@ -26,6 +27,7 @@ use crate::{
     tls_files::TlsFiles,
     tls_handshake::PortSecurity,
 };
+use admin_ports::AdminPorts;
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
@@ -47,6 +49,8 @@ use tokio::{sync::oneshot, task::JoinSet};
 pub struct RunningServer {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where the admin server listens, if it does.
+    pub admin: Option<SocketAddr>,
     /// Znodes at the start, the root once.
     pub znodes: usize,
     /// How long its data took to load.
@@ -101,7 +105,7 @@ impl RunningServer {
         store: DataStore,
         audit: Option<Arc<AuditQueue>>,
     ) -> Result<RunningServer, ServerError> {
-        let Ports { clients, peers, security, quorum_files, sasl } = opened;
+        let Ports { clients, peers, security, quorum_files, sasl, admin } = opened;
         let address = clients.address()?;
         let LoadedData { persistence, recovered, loading } = load(config, &store)?;
         let znodes = recovered.restored.tree.node_count();
@@ -110,6 +114,7 @@ impl RunningServer {
         let core = new_core(core_config, config, &store, recovered, clock.now())?;
         let snapshot_settings = persistence.snapshots().clone();
         let (snapshots, frozen) = SnapshotQueue::new(&snapshot_settings);
+        let admin_snapshots = snapshot_settings.clone();
         let disk = Arc::new(DiskQueue::default());
         let ports = config.ensemble.as_deref();
         let ports = ports.map(|ensemble| peer_ports::doors(config, ensemble, &security, &store));
@@ -132,7 +137,8 @@ impl RunningServer {
         let work = SnapshotWork { settings: snapshot_settings, frozen, purge_every };
         threads.run_snapshots(work, store.lock.clone())?;
 
-        let door = FourLetterDoor::new(config, &store.folders, disk.clone(), snapshots, loading);
+        let reports = Arc::new(Reports::new(config, &store.folders, disk.clone(), snapshots, loading));
+        let door = FourLetterDoor::new(config.four_letter_whitelist.clone(), reports.clone());
         let service = ClientService {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
@@ -144,6 +150,7 @@ impl RunningServer {
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
         clients.serve(&config.clients, own, &service, &mut tasks)?;
+        let admin = admin.serve(config, (driver.clone(), reports, admin_snapshots), &mut tasks)?;
         if let Some(sasl) = sasl {
             sasl.spawn(&driver, &mut tasks);
         }
@@ -161,7 +168,16 @@ impl RunningServer {
             }
         }
         tasks.spawn(timer_task::run(driver));
-        Ok(RunningServer { address, znodes, loaded_in: loading.took, handle, threads, disk_failed, tasks })
+        Ok(RunningServer {
+            address,
+            admin,
+            znodes,
+            loaded_in: loading.took,
+            handle,
+            threads,
+            disk_failed,
+            tasks,
+        })
     }
 
     /// To look into it and interfere with it while it runs.
@@ -210,6 +226,7 @@ struct Ports {
     /// The files of TLS between the servers.
     quorum_files: Option<TlsFiles<PeerConfigs>>,
     sasl: Option<SaslParts>,
+    admin: AdminPorts,
 }
 
 impl Ports {
@@ -218,7 +235,8 @@ impl Ports {
         let clients = ClientPorts::bind(&config.clients)?;
         let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
         let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?.flatten();
-        Ok(Ports { clients, peers, security, quorum_files, sasl })
+        let admin = AdminPorts::bind(config)?;
+        Ok(Ports { clients, peers, security, quorum_files, sasl, admin })
     }
 }
 

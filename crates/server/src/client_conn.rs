@@ -211,6 +211,9 @@ fn serve_secured(
     let SecuredStream { stream, proven } = secured;
     let ClientService { driver, limits, door, .. } = service;
     let (conn, outbox) = driver.accept(peer);
+    if matches!(stream, ClientStream::Tls(_)) {
+        outbox.note_tls();
+    }
     if let Some(id) = proven {
         driver.step(Input::Identified { conn, ids: vec![id] });
     }

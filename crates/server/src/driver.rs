@@ -116,6 +116,14 @@ fn is_over(server: &Server, began: u64) -> bool {
     server.work_done() - began >= WORK_PER_HOLD
 }
 
+/// A connection, for reports.
+pub(crate) struct ShownConn {
+    pub(crate) report: ConnReport,
+    /// The number of notifications that it has got.
+    pub(crate) notified: u64,
+    pub(crate) has_tls: bool,
+}
+
 /// The result of handing a connection's requests to the core.
 pub(crate) struct Taken {
     /// The requests that were taken. Fewer than all if their answers pile up, or will, or when they have taken their
@@ -352,16 +360,17 @@ impl Driver {
     }
 
     /// Reports of those of these connections that are still there, each with the number of its notifications.
-    pub(crate) fn connections(&self, numbers: &[ConnId]) -> Vec<(ConnReport, u64)> {
+    pub(crate) fn connections(&self, numbers: &[ConnId]) -> Vec<ShownConn> {
         let core = &*self.lock();
-        let notified = |conn| core.outboxes.get(&conn).map_or(0, |outbox| outbox.notified());
-        let reports = numbers.iter().filter_map(|conn| core.server.connection(*conn));
-        reports
-            .map(|report| {
-                let count = notified(report.conn);
-                (report, count)
-            })
-            .collect()
+        let shown = |report: ConnReport| {
+            let outbox = core.outboxes.get(&report.conn);
+            ShownConn {
+                notified: outbox.map_or(0, |outbox| outbox.notified()),
+                has_tls: outbox.is_some_and(|outbox| outbox.has_tls()),
+                report,
+            }
+        };
+        numbers.iter().filter_map(|conn| core.server.connection(*conn)).map(shown).collect()
     }
 
     /// Forgets the connections' counts (`crst`).

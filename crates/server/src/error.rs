@@ -16,6 +16,18 @@ pub enum ServerError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The port of the admin server, or the one for metrics, cannot be bound.
+    #[error("cannot listen on {address} for {purpose}: {source}; choose another port by {keys}")]
+    ListenForOperators {
+        /// The configured address.
+        address: SocketAddr,
+        /// The port's purpose.
+        purpose: &'static str,
+        /// The keys of zoo.cfg that name the address.
+        keys: &'static str,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// The files of TLS cannot be used.
     #[error("TLS ({keys}): {source}")]
     Tls {

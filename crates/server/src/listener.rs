@@ -181,7 +181,7 @@ pub(crate) async fn run(
                 let next = named(&own);
                 if let Some(to) = next.clone().filter(|_| next != address) {
                     port.follow(&to).await;
-                    service.door.client_port_is(port.address.port());
+                    service.door.reports.client_port_is(port.address.port());
                 }
                 address = next;
                 continue;

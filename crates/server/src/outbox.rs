@@ -110,6 +110,8 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Outbox {
     room: Arc<Room>,
+    /// Whether the connection has TLS, for reports.
+    has_tls: AtomicBool,
     state: Mutex<State>,
     wake: Notify,
     unanswered: AtomicUsize,
@@ -128,11 +130,22 @@ impl Outbox {
         };
         Outbox {
             room,
+            has_tls: AtomicBool::new(false),
             state: Mutex::new(state),
             wake: Notify::new(),
             unanswered: AtomicUsize::new(0),
             holds_back: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that the connection has TLS.
+    pub(crate) fn note_tls(&self) {
+        self.has_tls.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection has TLS.
+    pub(crate) fn has_tls(&self) -> bool {
+        self.has_tls.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

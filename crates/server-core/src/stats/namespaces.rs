@@ -102,7 +102,7 @@ mod tests {
         all.count_write("/a/b", 5);
         all.count_refusal("/b/c");
         let of_a = NamespaceStats {
-            reads: Summary { min: 80, max: 84, sum: 164, count: 2 },
+            reads: Summary { min: 80, max: 84, sum: 164, count: 2, median: 84 },
             writes: Summary::of(9),
             quota_refusals: 0,
         };

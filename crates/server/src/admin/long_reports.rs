@@ -2,13 +2,12 @@
 
 use crate::{
     admin::four_letter::{ConnectionId, EphemeralsOfSession, TimeBucket, WatchesOfSession},
-    driver::Driver,
+    driver::{Driver, ShownConn},
 };
 use ostler_proto::id::SessionId;
 use ostler_server_core::{
     ConnId, Server,
     input::Now,
-    report::ConnReport,
     report::quotas::{NamespaceQuota, QuotaWalk},
     sessions::Scope,
 };
@@ -34,8 +33,8 @@ fn in_parts<T>(driver: &Driver, mut part: impl FnMut(&Server, &[T], usize) -> Ve
     }
 }
 
-/// All connections, each with the number of notifications that it has got.
-pub(super) fn connections(driver: &Driver) -> Vec<(ConnReport, u64)> {
+/// All connections.
+pub(super) fn connections(driver: &Driver) -> Vec<ShownConn> {
     let numbers = driver.inspect(|server| server.connection_numbers());
     let mut all = Vec::with_capacity(numbers.len());
     for part in numbers.chunks(PART) {
@@ -147,7 +146,7 @@ pub(super) fn learnt_sessions(driver: &Driver) -> Option<Vec<(i64, i32)>> {
 /// stands for that of the last request, which is not noted.
 pub(super) fn connection_ends(driver: &Driver, step_ms: u64, now: Now) -> Vec<TimeBucket<ConnectionId>> {
     let mut expiry: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
-    for (of, _) in connections(driver) {
+    for ShownConn { report: of, .. } in connections(driver) {
         let age = (now.wall_ms - of.stats.established_wall_ms).max(0) as u64;
         let heard = now.mono.0.saturating_sub(age).max(of.stats.last_response_mono_ms);
         let timeout = of.session.map_or(0, |(_, timeout_ms)| timeout_ms.max(0) as u64);

@@ -4,7 +4,7 @@ use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Su
 use crate::{disk_thread::DiskFigures, responses::Responses, traffic::Traffic};
 use ostler_server_core::{
     quorum::MemberMode,
-    stats::{self, Sampled, Stats},
+    stats::{self, Buckets, Sampled, Stats},
 };
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -152,13 +152,15 @@ fn sets(stats: &Stats) -> Vec<NamespacedMetric> {
 }
 
 fn summary(counts: &stats::Summary) -> Summary {
-    Summary { min: counts.min, max: counts.max, count: counts.count, sum: counts.sum }
+    let stats::Summary { min, max, count, sum, median } = *counts;
+    Summary { min, max, count, sum, median }
 }
 
 fn sampled(counts: Option<&Sampled>) -> MetricValue {
     let Some(counts) = counts else {
-        return MetricValue::AdvancedSummary(Summary::default(), Percentiles::default());
+        return MetricValue::AdvancedSummary(Summary::default(), Percentiles::default(), Buckets::default());
     };
-    let [p50, p95, p99, p999] = counts.percentiles([0.5, 0.95, 0.99, 0.999]);
-    MetricValue::AdvancedSummary(summary(&counts.summary), Percentiles { p50, p95, p99, p999 })
+    let [p50, p90, p95, p99, p999] = counts.percentiles([0.5, 0.9, 0.95, 0.99, 0.999]);
+    let percentiles = Percentiles { p50, p90, p95, p99, p999 };
+    MetricValue::AdvancedSummary(summary(&counts.summary), percentiles, counts.buckets)
 }

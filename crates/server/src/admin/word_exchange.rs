@@ -8,7 +8,7 @@ use crate::{client_stream::ClientStream, driver::Driver};
 use ostler_server_core::ConnId;
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
-    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore},
     task::spawn_blocking,
     time::timeout,
 };
@@ -81,6 +81,20 @@ pub(crate) struct Turns {
     making: Arc<Mutex<()>>,
 }
 
+impl Turns {
+    /// Waits for the turn of a long answer. `None` if the server ends.
+    pub(crate) async fn long(&self) -> Option<LongTurn> {
+        let kept = self.answers.clone().acquire_owned().await.ok()?;
+        Some(LongTurn { _kept: kept, _making: self.making.clone().lock_owned().await })
+    }
+}
+
+/// The turn of a long answer, until it is dropped.
+pub(crate) struct LongTurn {
+    _kept: OwnedSemaphorePermit,
+    _making: OwnedMutexGuard<()>,
+}
+
 impl Default for Turns {
     fn default() -> Turns {
         Turns { answers: Arc::new(Semaphore::new(LONG_ANSWERS)), making: Arc::default() }
@@ -123,8 +137,8 @@ async fn text(
         Work::Little => return Ok((door.answer((driver, conn), word, mask), None)),
         Work::Some => None,
         Work::Long => {
-            let kept = door.turns.answers.clone().acquire_owned().await.map_err(io::Error::other)?;
-            Some((kept, door.turns.making.clone().lock_owned().await))
+            let kept = door.reports.turns.answers.clone().acquire_owned().await.map_err(io::Error::other)?;
+            Some((kept, door.reports.turns.making.clone().lock_owned().await))
         }
     };
     let (door, driver) = (door.clone(), driver.clone());

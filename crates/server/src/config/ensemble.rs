@@ -88,7 +88,9 @@ impl QuorumTls {
     pub(super) fn read(file: &str, settings: &mut Settings) -> Result<Option<QuorumTls>, ConfigError> {
         let (ssl_quorum, port_unification) = (settings.bool("sslQuorum"), settings.bool("portUnification"));
         if !ssl_quorum && !port_unification {
-            KeySet::QUORUM.note_unused(settings);
+            if !settings.bool("admin.forceHttps") && !settings.bool("admin.portUnification") {
+                KeySet::QUORUM.note_unused(settings);
+            }
             return Ok(None);
         }
         // Java raises values below 1 to the default.

@@ -3,6 +3,7 @@
 //! [`keys`] is the table of all keys; `settings` checks the lines of a file against it; [`ServerConfig`] has the values
 //! for the server.
 
+mod admin;
 mod audit;
 mod ensemble;
 mod error;
@@ -25,6 +26,7 @@ mod load_tests;
 
 use std::path::Path;
 
+pub use admin::{ADMIN_PORT, AdminHttps, AdminSettings, MetricsSettings};
 pub use audit::{AuditSettings, AuditTarget};
 pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};
@@ -59,8 +61,29 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
     let mut settings = Settings::default();
     settings.take(jvm_flags::entries(jvm_flags))?;
     settings.take(properties::read_file(path)?)?;
-    let config = server_config::from_file(&path.display().to_string(), &mut settings)?;
+    let mut config = server_config::from_file(&path.display().to_string(), &mut settings)?;
+    config.initial_configuration = masked(&std::fs::read_to_string(path).unwrap_or_default());
     Ok(Loaded { config, notes: settings.notes })
+}
+
+/// The text of a configuration, without the values of secrets.
+fn masked(text: &str) -> String {
+    let is_secret = |key: &str| {
+        let key = key.trim().to_ascii_lowercase();
+        key.ends_with("password") || key.ends_with("superdigest") || key.contains("secret")
+    };
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        match line.split_once(['=', ':']) {
+            Some((key, _)) if is_secret(key) => {
+                out += key;
+                out += "=****";
+            }
+            _ => out += line,
+        }
+        out.push('\n');
+    }
+    out
 }
 
 /// The location of a key in a file, for errors that show only when the value is used. `None` if the file cannot be read

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use super::admin::{AdminSettings, MetricsSettings};
 use super::audit::AuditSettings;
 use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine, QuorumTls};
 use super::error::{ConfigError, NoteLevel};
@@ -49,13 +50,19 @@ pub struct ServerConfig {
     pub reconfig_enabled: bool,
     /// `None`, the default, if nothing is audited.
     pub audit: Option<AuditSettings>,
+    /// The text of zoo.cfg, with the values of secrets masked.
+    pub initial_configuration: String,
+    /// `None` if `admin.enableServer` is false.
+    pub admin: Option<AdminSettings>,
+    /// `None`, the default, if there is no port for metrics.
+    pub metrics: Option<MetricsSettings>,
     /// `None` for a standalone server.
     pub ensemble: Option<Box<EnsembleSettings>>,
 }
 
 impl ServerConfig {
     /// The settings of a server without a file: loopback only, ticks of 2 seconds, data in `data_dir` (see
-    /// [`EMBEDDED_DATA_DIR`]), and for the rest the defaults of zoo.cfg.
+    /// [`EMBEDDED_DATA_DIR`]), no admin server, and for the rest the defaults of zoo.cfg.
     pub fn embedded(data_dir: impl Into<PathBuf>) -> ServerConfig {
         let client_address = SocketAddr::from((Ipv4Addr::LOCALHOST, EMBEDDED_PORT));
         let timeouts = SessionTimeouts::of_ticks(EMBEDDED_TICK_TIME_MS);
@@ -92,9 +99,13 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     sasl::check_rules(settings)?;
     let session_passwords = SessionPasswords::from_settings(settings)?;
     let audit = AuditSettings::from_settings(settings, data_dir.as_ref())?;
+    let admin = AdminSettings::from_settings(file, settings)?;
+    let metrics = MetricsSettings::from_settings(settings)?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
     config.sessions.session_passwords = session_passwords;
     config.audit = audit;
+    config.admin = admin;
+    config.metrics = metrics;
     config.clients.secure = secure.map(Box::new);
     if let Deployment::Ensemble(mut ensemble, _) = deployment {
         ensemble.tls = QuorumTls::read(file, settings)?;
@@ -154,6 +165,9 @@ fn assemble(
         strict,
         reconfig_enabled: settings.bool("reconfigEnabled"),
         audit: None,
+        initial_configuration: String::new(),
+        admin: None,
+        metrics: None,
         ensemble: None,
     }
 }
@@ -211,7 +225,12 @@ fn written_address(
     }
 }
 
-fn resolve(settings: &Settings, entry: &Entry, host: &str, port: u16) -> Result<SocketAddr, ConfigError> {
+pub(super) fn resolve(
+    settings: &Settings,
+    entry: &Entry,
+    host: &str,
+    port: u16,
+) -> Result<SocketAddr, ConfigError> {
     let bare_host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let none = |reason: String| ConfigError::NoAddress {
         location: entry.location.clone(),

@@ -43,7 +43,7 @@ impl KeySet {
         let Some(entry) = lines.min_by_key(|entry| entry.location.line()).cloned() else { return };
         let used_by = match self.used_by {
             "secureClientPort" => "secureClientPort or client.portUnification",
-            _ => "sslQuorum or portUnification",
+            _ => "sslQuorum, portUnification or admin.forceHttps",
         };
         let text = format!("{} and the like have no effect without {used_by}", entry.key);
         settings.note(NoteLevel::Warning, &entry.location, text);
@@ -51,24 +51,42 @@ impl KeySet {
 
     /// Reads the set. It must be whole: a port without a key, or one that trusts nobody, serves nobody.
     pub(super) fn read(self, file: &str, settings: &Settings) -> Result<TlsSettings, ConfigError> {
-        let key_store = self.store(settings, "keyStore");
-        let trust_store = self.store(settings, "trustStore");
         let client_auth = match self.text(settings, "clientAuth").as_deref() {
             Some("none") => ClientAuth::None,
             Some("want") => ClientAuth::Want,
             _ => ClientAuth::Need,
         };
+        let tls = self.read_with(file, settings, client_auth)?;
+        // Servers call each other, and check whom they reach.
+        if tls.trust_store.is_none() && self.prefix == KeySet::QUORUM.prefix {
+            return Err(self.needs_trust(settings, file));
+        }
+        Ok(tls)
+    }
+
+    fn needs_trust(self, settings: &Settings, file: &str) -> ConfigError {
+        let example = self.key("trustStore.location=/etc/zookeeper/ca.pem");
+        let why =
+            format!("certificates are checked, so TLS needs a trust store; add a line such as {example}");
+        self.refused(settings, file, "trustStore.location", why)
+    }
+
+    /// Reads the set for a port that asks its clients for certificates in this way.
+    pub(super) fn read_with(
+        self,
+        file: &str,
+        settings: &Settings,
+        client_auth: ClientAuth,
+    ) -> Result<TlsSettings, ConfigError> {
+        let key_store = self.store(settings, "keyStore");
+        let trust_store = self.store(settings, "trustStore");
         if key_store.is_none() {
             let example = self.key("keyStore.location=/etc/zookeeper/server.pem");
             let why = format!("TLS needs a key store; add a line such as {example}");
             return Err(self.refused(settings, file, "keyStore.location", why));
         }
-        let needs_trust = client_auth != ClientAuth::None || self.prefix == KeySet::QUORUM.prefix;
-        if trust_store.is_none() && needs_trust {
-            let example = self.key("trustStore.location=/etc/zookeeper/ca.pem");
-            let why =
-                format!("certificates are checked, so TLS needs a trust store; add a line such as {example}");
-            return Err(self.refused(settings, file, "trustStore.location", why));
+        if trust_store.is_none() && client_auth != ClientAuth::None {
+            return Err(self.needs_trust(settings, file));
         }
         let crl_location = self.text(settings, "crl.location").map(Into::into);
         if settings.bool(&self.key("crl")) && crl_location.is_none() {

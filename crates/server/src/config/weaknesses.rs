@@ -1,6 +1,6 @@
 //! The weaknesses of a configuration: what is open to somebody who should not get in.
 
-use super::{SecurePort, ServerConfig};
+use super::{AdminSettings, SecurePort, ServerConfig};
 use crate::admin::four_letter::Word;
 use ostler_server_core::passwords::NewPasswords;
 use ostler_tls::settings::ClientAuth;
@@ -25,6 +25,10 @@ pub enum Weakness {
     DerivedSessionPasswords,
     /// Four-letter words show more than the version and the role.
     TalkativeWords(String),
+    /// Other machines reach the admin server without TLS.
+    PlainAdmin(SocketAddr),
+    /// Other machines reach the port for metrics.
+    OpenMetrics(SocketAddr),
     /// Nothing is audited.
     NoAudit,
     /// Other users of the machine may read the data.
@@ -76,6 +80,15 @@ impl fmt::Display for Weakness {
                 f,
                 "four-letter words show sessions, addresses and settings to every client: {words}; leave \
                  4lw.commands.whitelist at srvr,ruok"
+            ),
+            Weakness::PlainAdmin(address) => write!(
+                f,
+                "other machines reach the admin server at {address} without TLS; set admin.forceHttps=true with \
+                 ssl.quorum.*, or leave out admin.serverAddress"
+            ),
+            Weakness::OpenMetrics(address) => write!(
+                f,
+                "everybody who reaches {address} reads the metrics; set metricsProvider.httpHost=127.0.0.1"
             ),
             Weakness::NoAudit => {
                 f.write_str("nothing records who has changed what; set audit.enable=true")
@@ -144,6 +157,15 @@ impl ServerConfig {
             .collect();
         if !talkative.is_empty() {
             found.push(Weakness::TalkativeWords(talkative.join(",")));
+        }
+        let is_plain = |admin: &&AdminSettings| {
+            !admin.is_local() && admin.https.as_ref().is_none_or(|https| https.unification)
+        };
+        if let Some(admin) = self.admin.as_ref().filter(is_plain) {
+            found.push(Weakness::PlainAdmin(admin.address));
+        }
+        if let Some(metrics) = self.metrics.as_ref().filter(|metrics| !metrics.address.ip().is_loopback()) {
+            found.push(Weakness::OpenMetrics(metrics.address));
         }
         if self.audit.is_none() {
             found.push(Weakness::NoAudit);

@@ -19,7 +19,7 @@ pub(super) fn write_full(out: &mut String, connection: &Connection) -> fmt::Resu
 }
 
 fn write_counters(out: &mut String, connection: &Connection) -> fmt::Result {
-    let Connection { remote, interest_ops, queued, received, sent, session: _ } = connection;
+    let Connection { remote, has_tls: _, interest_ops, queued, received, sent, session: _ } = connection;
     write!(out, " {}[{interest_ops:x}](queued={queued},recved={received},sent={sent}", Address(*remote))
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::*;
+use ostler_server_core::stats::Buckets;
 
 const A: i64 = 0x100000e4dd00000;
 const B: i64 = 0x100000e4dd00001;
@@ -20,7 +21,15 @@ fn local(port: u16) -> std::net::SocketAddr {
 
 /// A connection without a session: `interest_ops` and packets received.
 fn bare(port: u16, interest_ops: u8, received: u64) -> Connection {
-    Connection { remote: local(port), interest_ops, queued: 0, received, sent: 0, session: None }
+    Connection {
+        remote: local(port),
+        has_tls: false,
+        interest_ops,
+        queued: 0,
+        received,
+        sent: 0,
+        session: None,
+    }
 }
 
 fn connection_of_a() -> Connection {
@@ -241,9 +250,11 @@ fn mntr() {
             max: number("max_", name),
             count: number("cnt_", name),
             sum: number("sum_", name),
+            median: 0,
         };
         let percentiles = || Percentiles {
             p50: number("p50_", name),
+            p90: 0,
             p95: number("p95_", name),
             p99: number("p99_", name),
             p999: number("p999_", name),
@@ -251,7 +262,9 @@ fn mntr() {
         match kind {
             MetricKind::Counter => MetricValue::Counter(number("", name)),
             MetricKind::Summary => MetricValue::Summary(summary()),
-            MetricKind::AdvancedSummary => MetricValue::AdvancedSummary(summary(), percentiles()),
+            MetricKind::AdvancedSummary => {
+                MetricValue::AdvancedSummary(summary(), percentiles(), Buckets::default())
+            }
         }
     };
     let member = |set, key: &str| NamespacedMetric {

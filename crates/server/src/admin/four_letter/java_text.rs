@@ -27,7 +27,7 @@ impl fmt::Display for Double {
 
 /// The mean as Java's counters give it: the quotient as a double, then cut to four decimals, halves away from
 /// zero.
-pub(super) fn mean_of_four_decimals(sum: u64, count: u64) -> f64 {
+pub(crate) fn mean_of_four_decimals(sum: u64, count: u64) -> f64 {
     if count == 0 {
         return 0.0;
     }

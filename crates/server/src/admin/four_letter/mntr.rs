@@ -5,7 +5,10 @@ use std::fmt::{self, Display, Write};
 
 use super::java_text::{Double, mean_of_four_decimals};
 use super::metric_names::{METRICS, MetricKind, NAMESPACED_METRICS};
-use super::view::{MetricValue, Metrics, NamespaceQuota, Percentiles, ServerView, Summary};
+use super::view::{
+    LeaderGauges, MessageSizes, MetricValue, Metrics, NamespaceQuota, Percentiles, ServerView, Summary,
+};
+use ostler_server_core::stats::Buckets;
 
 pub(super) fn write(out: &mut String, view: &ServerView) -> fmt::Result {
     line(out, "version", &view.version)?;
@@ -23,55 +26,83 @@ fn line(out: &mut String, key: &str, value: impl Display) -> fmt::Result {
     writeln!(out, "zk_{key}\t{value}")
 }
 
+fn line_if(out: &mut String, key: &str, value: Option<impl Display>) -> fmt::Result {
+    value.map_or(Ok(()), |value| line(out, key, value))
+}
+
 fn write_gauges(out: &mut String, view: &ServerView) -> fmt::Result {
+    for (name, value) in gauges(view) {
+        match value {
+            Gauge::Whole(value) => line(out, name, value)?,
+            Gauge::Real(value) => line(out, name, Double(value))?,
+        }
+    }
+    Ok(())
+}
+
+/// The value of a gauge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Gauge {
+    Whole(i64),
+    Real(f64),
+}
+
+/// The gauges that this server has in its role, in upstream's order.
+pub(crate) fn gauges(view: &ServerView) -> Vec<(&'static str, Gauge)> {
     let gauges = &view.gauges;
     let sizes = gauges.client_response_sizes;
     let quorum = gauges.quorum.as_ref();
     let leader = quorum.and_then(|quorum| quorum.leader);
     let proposals = leader.map(|_| view.proposal_sizes);
-    line(out, "ephemerals_count", gauges.ephemerals_count)?;
-    line(out, "num_alive_connections", view.connections_alive)?;
-    line(out, "avg_latency", Double(mean_of_four_decimals(view.latency.sum_ms, view.latency.count)))?;
-    line_if(out, "min_proposal_size", proposals.map(|sizes| sizes.min))?;
-    line(out, "outstanding_requests", view.outstanding)?;
-    line(out, "znode_count", view.znode_count)?;
-    line(out, "global_sessions", gauges.global_sessions)?;
-    line(out, "non_mtls_remote_conn_count", gauges.non_mtls_remote_conn_count)?;
-    line(out, "last_client_response_size", sizes.last)?;
-    line(out, "packets_sent", view.packets_sent)?;
-    line(out, "packets_received", view.packets_received)?;
-    line_if(out, "max_proposal_size", proposals.map(|sizes| sizes.max))?;
-    line(out, "max_client_response_size", sizes.max)?;
-    line_if(out, "synced_followers", leader.map(|leader| leader.synced_followers))?;
-    line(out, "connection_drop_probability", Double(gauges.connection_drop_probability))?;
-    line(out, "watch_count", gauges.watch_count)?;
-    line_if(out, "synced_non_voting_followers", leader.map(|leader| leader.synced_non_voting_followers))?;
-    line_if(out, "synced_observers", quorum.and_then(|quorum| quorum.synced_observers))?;
-    line(out, "auth_failed_count", gauges.auth_failed_count)?;
-    line(out, "min_latency", view.latency.min_ms)?;
-    line(out, "max_file_descriptor_count", gauges.max_file_descriptor_count)?;
-    line(out, "approximate_data_size", gauges.approximate_data_size)?;
-    line(out, "open_file_descriptor_count", gauges.open_file_descriptor_count)?;
-    line_if(out, "last_proposal_size", proposals.map(|sizes| sizes.last))?;
-    line_if(out, "pending_syncs", leader.map(|leader| leader.pending_syncs))?;
-    line_if(out, "leader_uptime", leader.map(|leader| leader.uptime_ms))?;
-    line(out, "local_sessions", gauges.local_sessions)?;
-    line(out, "uptime", gauges.uptime_ms)?;
-    line(out, "max_latency", view.latency.max_ms)?;
-    line(out, "outstanding_tls_handshake", gauges.outstanding_tls_handshake)?;
-    line_if(out, "learners", leader.map(|leader| leader.learners))?;
-    line(out, "min_client_response_size", sizes.min)?;
-    line(out, "non_mtls_local_conn_count", gauges.non_mtls_local_conn_count)?;
-    line_if(out, "quorum_size", quorum.map(|quorum| quorum.size))
+    let count = |value: u64| Some(Gauge::Whole(i64::try_from(value).unwrap_or(i64::MAX)));
+    let size = |value: i64| Some(Gauge::Whole(value));
+    let of_leader = |value: fn(&LeaderGauges) -> u64| leader.as_ref().and_then(|leader| count(value(leader)));
+    let of_proposals =
+        |value: fn(&MessageSizes) -> i64| proposals.as_ref().and_then(|sizes| size(value(sizes)));
+    let mean = mean_of_four_decimals(view.latency.sum_ms, view.latency.count);
+    let all = [
+        ("ephemerals_count", count(gauges.ephemerals_count)),
+        ("num_alive_connections", count(view.connections_alive)),
+        ("avg_latency", Some(Gauge::Real(mean))),
+        ("min_proposal_size", of_proposals(|sizes| sizes.min)),
+        ("outstanding_requests", count(view.outstanding)),
+        ("znode_count", count(view.znode_count)),
+        ("global_sessions", count(gauges.global_sessions)),
+        ("non_mtls_remote_conn_count", count(gauges.non_mtls_remote_conn_count)),
+        ("last_client_response_size", size(sizes.last)),
+        ("packets_sent", count(view.packets_sent)),
+        ("packets_received", count(view.packets_received)),
+        ("max_proposal_size", of_proposals(|sizes| sizes.max)),
+        ("max_client_response_size", size(sizes.max)),
+        ("synced_followers", of_leader(|leader| leader.synced_followers)),
+        ("connection_drop_probability", Some(Gauge::Real(gauges.connection_drop_probability))),
+        ("watch_count", count(gauges.watch_count)),
+        ("synced_non_voting_followers", of_leader(|leader| leader.synced_non_voting_followers)),
+        ("synced_observers", quorum.and_then(|quorum| quorum.synced_observers).and_then(count)),
+        ("auth_failed_count", count(gauges.auth_failed_count)),
+        ("min_latency", count(view.latency.min_ms)),
+        ("max_file_descriptor_count", count(gauges.max_file_descriptor_count)),
+        ("approximate_data_size", count(gauges.approximate_data_size)),
+        ("open_file_descriptor_count", count(gauges.open_file_descriptor_count)),
+        ("last_proposal_size", of_proposals(|sizes| sizes.last)),
+        ("pending_syncs", of_leader(|leader| leader.pending_syncs)),
+        ("leader_uptime", of_leader(|leader| leader.uptime_ms)),
+        ("local_sessions", count(gauges.local_sessions)),
+        ("uptime", count(gauges.uptime_ms)),
+        ("max_latency", count(view.latency.max_ms)),
+        ("outstanding_tls_handshake", count(gauges.outstanding_tls_handshake)),
+        ("learners", of_leader(|leader| leader.learners)),
+        ("min_client_response_size", size(sizes.min)),
+        ("non_mtls_local_conn_count", count(gauges.non_mtls_local_conn_count)),
+        ("quorum_size", quorum.and_then(|quorum| count(quorum.size))),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-fn line_if(out: &mut String, key: &str, value: Option<impl Display>) -> fmt::Result {
-    value.map_or(Ok(()), |value| line(out, key, value))
-}
+pub(crate) type QuotaNumber = fn(&NamespaceQuota) -> Option<i64>;
 
-type QuotaNumber = fn(&NamespaceQuota) -> Option<i64>;
-
-const QUOTA_SETS: [(&str, QuotaNumber); 4] = [
+/// The sets of gauges with a line for each namespace.
+pub(crate) const QUOTA_SETS: [(&str, QuotaNumber); 4] = [
     ("quota_bytes_limit_per_namespace", |quota| quota.bytes_limit),
     ("quota_count_usage_per_namespace", |quota| quota.count_usage),
     ("quota_count_limit_per_namespace", |quota| quota.count_limit),
@@ -127,7 +158,7 @@ fn zero(kind: MetricKind) -> MetricValue {
         MetricKind::Counter => MetricValue::Counter(0),
         MetricKind::Summary => MetricValue::Summary(Summary::default()),
         MetricKind::AdvancedSummary => {
-            MetricValue::AdvancedSummary(Summary::default(), Percentiles::default())
+            MetricValue::AdvancedSummary(Summary::default(), Percentiles::default(), Buckets::default())
         }
     }
 }
@@ -136,7 +167,7 @@ fn write_value(out: &mut String, name: &str, value: MetricValue) -> fmt::Result 
     match value {
         MetricValue::Counter(count) => line(out, name, count),
         MetricValue::Summary(summary) => write_summary(out, name, summary),
-        MetricValue::AdvancedSummary(summary, percentiles) => {
+        MetricValue::AdvancedSummary(summary, percentiles, _) => {
             write_summary(out, name, summary)?;
             write_percentiles(out, name, percentiles)
         }
@@ -161,7 +192,7 @@ fn write_percentiles(out: &mut String, name: &str, percentiles: Percentiles) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::{Gauges, LeaderGauges, Mode, Quorum};
+    use super::super::view::{Gauges, Mode, Quorum};
     use super::*;
 
     #[track_caller]

@@ -16,7 +16,9 @@ mod word;
 #[cfg(test)]
 mod golden_tests;
 
+pub(crate) use java_text::mean_of_four_decimals;
 pub use metric_names::{METRICS, MetricKind, NAMESPACED_METRICS};
+pub(crate) use mntr::{Gauge, QUOTA_SETS, gauges};
 pub use render::{NOT_SERVING, render};
 pub use view::{
     Conf, ConfOfMember, Connection, ConnectionId, ConnectionSession, Dirs, ENVIRONMENT_KEYS,

@@ -2,6 +2,7 @@
 //! empty.
 
 use crate::admin::elections::Elections;
+use ostler_server_core::stats::Buckets;
 use std::net::SocketAddr;
 
 /// A snapshot of the server for one word. The comment of each part names the words that print it.
@@ -58,6 +59,8 @@ pub struct ServerView {
     pub environment: Vec<(&'static str, String)>,
     /// `gtmk stmk`: the mask after the word had its effect.
     pub trace_mask: i64,
+    /// Syncs of the log that took longer than `fsync.warningthresholdms`; no word prints it.
+    pub slow_syncs: u64,
     /// `mntr`
     pub gauges: Gauges,
     /// `mntr`
@@ -121,6 +124,8 @@ impl Default for MessageSizes {
 #[derive(Clone, Debug)]
 pub struct Connection {
     pub remote: SocketAddr,
+    /// Whether it has TLS; no word prints it.
+    pub has_tls: bool,
     /// 0 nothing, 1 reading, 4 writing, 5 both. A connection that asks a word shows 0.
     pub interest_ops: u8,
     pub queued: u64,
@@ -328,7 +333,7 @@ pub struct NamespacedMetric {
 pub enum MetricValue {
     Counter(u64),
     Summary(Summary),
-    AdvancedSummary(Summary, Percentiles),
+    AdvancedSummary(Summary, Percentiles, Buckets),
 }
 
 /// Five lines of `mntr`: the mean is computed.
@@ -338,12 +343,16 @@ pub struct Summary {
     pub max: u64,
     pub count: u64,
     pub sum: u64,
+    /// An estimate of the median; no word prints it.
+    pub median: u64,
 }
 
 /// Four more lines of `mntr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Percentiles {
     pub p50: u64,
+    /// No word prints it.
+    pub p90: u64,
     pub p95: u64,
     pub p99: u64,
     pub p999: u64,

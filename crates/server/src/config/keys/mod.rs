@@ -193,7 +193,8 @@ mod tests {
         assert_eq!(name("server.12"), Some("server.N"));
         assert_eq!(name("ssl.keyStore.location"), Some("ssl.keyStore.location"));
         assert_eq!(name("zookeeper.ssl.quorum.crl"), Some("ssl.quorum.crl"));
-        assert_eq!(name("metricsProvider.httpPort"), Some("metricsProvider.*"));
+        assert_eq!(name("metricsProvider.httpPort"), Some("metricsProvider.httpPort"));
+        assert_eq!(name("metricsProvider.numWorkerThreads"), Some("metricsProvider.*"));
         assert_eq!(name("ticktime"), None);
         assert_eq!(name("server"), None);
     }

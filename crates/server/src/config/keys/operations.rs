@@ -3,10 +3,9 @@ use super::super::values::{ANY_INT, ANY_LONG, PORT, int_from};
 use super::Fate::{Absent, Obeyed, Replaced};
 use super::{Key, Section, bare_property, file, property};
 
-const NO_ADMIN: &str = "Belongs to the HTTP admin server, which this build does not have";
 const NO_JVM: &str = "There is no Java machine that could pause";
 const NO_PATH_STATS: &str = "Statistics per path are not part of this build";
-const MNTR: &str = "Metrics are read with the word mntr; exporters are not part of this build";
+const METRICS_POOL: &str = "Belongs to Java's provider of metrics; nothing has to be set here";
 
 pub(super) const SECTION: Section = Section { title: "Operation", keys: KEYS };
 
@@ -35,22 +34,91 @@ const KEYS: &[Key] = &[
     property(
         "admin.enableServer",
         LooseBoolean,
-        "",
-        Absent("The HTTP admin server is not part of this build; use the four-letter words"),
+        "true",
+        Obeyed("The admin server answers HTTP; anything but false is true. See operations.md"),
     ),
-    property("admin.serverAddress", Text, "0.0.0.0", Replaced(NO_ADMIN)),
-    property("admin.serverPort", PORT, "8080", Replaced(NO_ADMIN)),
-    property("admin.commandURL", Text, "/commands", Replaced(NO_ADMIN)),
-    property("admin.idleTimeout", ANY_INT, "30000", Replaced(NO_ADMIN)),
-    property("admin.httpVersion", ANY_INT, "11", Replaced(NO_ADMIN)),
-    property("admin.forceHttps", LooseBoolean, "false", Replaced(NO_ADMIN)),
-    property("admin.portUnification", LooseBoolean, "false", Replaced(NO_ADMIN)),
-    property("admin.needClientAuth", LooseBoolean, "false", Replaced(NO_ADMIN)),
-    property("admin.rateLimiterIntervalInMS", ANY_LONG, "300000", Replaced(NO_ADMIN)),
-    property("admin.snapshot.enabled", LooseBoolean, "true", Replaced(NO_ADMIN)),
-    property("admin.restore.enabled", LooseBoolean, "true", Replaced(NO_ADMIN)),
-    file("metricsProvider.className", Text, "", Absent(MNTR)),
-    file("metricsProvider.*", Text, "", Replaced(MNTR)),
+    property(
+        "admin.serverAddress",
+        Text,
+        "127.0.0.1",
+        Obeyed(
+            "The address of the admin server. By default only this machine reaches it (Java: all addresses). At another \
+             address it needs admin.forceHttps, or callers with an identity; health is shown to all",
+        ),
+    ),
+    property(
+        "admin.serverPort",
+        PORT,
+        "8080",
+        Obeyed(
+            "The port of the admin server. If it is in use, a server whose configuration has this key or \
+             admin.serverAddress does not start; without them it starts without its admin server",
+        ),
+    ),
+    property("admin.commandURL", Text, "/commands", Obeyed("The path above the commands")),
+    property(
+        "admin.idleTimeout",
+        ANY_INT,
+        "30000",
+        Obeyed("A connection of the admin server without a request is closed after this number of ms"),
+    ),
+    property("admin.httpVersion", ANY_INT, "11", Replaced("The admin server speaks HTTP/1.1")),
+    property(
+        "admin.forceHttps",
+        LooseBoolean,
+        "false",
+        Obeyed("The admin server takes TLS only, with the files of ssl.quorum.*"),
+    ),
+    property(
+        "admin.portUnification",
+        LooseBoolean,
+        "false",
+        Obeyed("The admin server takes TLS and plain HTTP; the first byte decides"),
+    ),
+    property(
+        "admin.needClientAuth",
+        LooseBoolean,
+        "false",
+        Obeyed("TLS at the admin server needs a certificate that ssl.quorum.trustStore.* trusts"),
+    ),
+    property(
+        "admin.rateLimiterIntervalInMS",
+        ANY_LONG,
+        "300000",
+        Obeyed(
+            "The least time in ms between two commands snapshot, and between two commands restore (Java 3.9 counts \
+             that of snapshot in microseconds)",
+        ),
+    ),
+    property("admin.snapshot.enabled", LooseBoolean, "true", Obeyed("The command snapshot may run")),
+    property("admin.restore.enabled", LooseBoolean, "true", Obeyed("The command restore may run")),
+    property(
+        "admin.openToAll",
+        LooseBoolean,
+        "false",
+        Obeyed(
+            "Ostler's own: at an address that other machines reach, everybody may read without TLS and without an identity, \
+             as in Java. Session ids are shown, and who knows one can take the session (see sessionPasswords)",
+        ),
+    ),
+    file(
+        "metricsProvider.className",
+        Text,
+        "",
+        Obeyed(
+            "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider: /metrics for Prometheus has a port of its \
+             own; with the other two classes of ZooKeeper there is none. Any other class is refused",
+        ),
+    ),
+    file("metricsProvider.httpHost", Text, "0.0.0.0", Obeyed("The address of the port for metrics")),
+    file("metricsProvider.httpPort", PORT, "7000", Obeyed("The port for metrics")),
+    file(
+        "metricsProvider.exportJvmInfo",
+        LooseBoolean,
+        "true",
+        Obeyed("The figures of the process are shown, under the names of the JVM's, too"),
+    ),
+    file("metricsProvider.*", Text, "", Replaced(METRICS_POOL)),
     property(
         "audit.enable",
         LooseBoolean,

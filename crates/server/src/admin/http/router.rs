@@ -1,0 +1,245 @@
+//! The paths of the admin server.
+
+use super::{
+    access::{Caller, Right, Verdict, decide, scheme_and_data},
+    command::Command,
+    commands::{self, Query},
+    health::{self, Asks, Facts},
+    json::{self, Object},
+    state::AdminState,
+    whole,
+};
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{Path, Query as Parameters, Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{any, get},
+};
+use ostler_proto::acl::{Id, Perms};
+use ostler_server_core::OperatorLogin;
+use serde_json::json;
+use std::{net::IpAddr, sync::Arc};
+use tokio::task::spawn_blocking;
+
+/// The connection that a request came by.
+#[derive(Debug, Clone)]
+pub(crate) struct AdminConn {
+    pub(crate) address: IpAddr,
+    pub(crate) has_tls: bool,
+    /// The identity that the client's certificate proves.
+    pub(crate) certificate: Option<Id>,
+}
+
+type Shared = State<Arc<AdminState>>;
+
+/// All paths.
+pub(crate) fn router(state: Arc<AdminState>) -> Router {
+    let url = state.settings.command_url.clone();
+    Router::new()
+        .route(&url, get(list))
+        .route(&format!("{url}/"), get(list))
+        .route(&format!("{url}/{{name}}"), any(command))
+        .route("/livez", get(livez))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(state)
+}
+
+/// An answer as JSON.
+pub(super) fn reply(status: StatusCode, body: &Object) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    ];
+    (status, headers, json::text(body)).into_response()
+}
+
+/// An answer that has only an error.
+pub(super) fn refusal(status: StatusCode, command: &str, error: &str) -> Response {
+    let members = Object::from_iter([("command".into(), json!(command)), ("error".into(), json!(error))]);
+    reply(status, &members)
+}
+
+/// Links to all commands, as Java lists them.
+async fn list(State(state): Shared) -> String {
+    let url = &state.settings.command_url;
+    let line = |command: Command| {
+        let name = command.name();
+        format!("<a href=\"{url}/{name}\">{name}</a>\n<br/>\n")
+    };
+    Command::ALL.into_iter().map(line).collect()
+}
+
+async fn command(
+    State(state): Shared,
+    Extension(conn): Extension<AdminConn>,
+    Path(name): Path<String>,
+    Parameters(query): Parameters<Query>,
+    request: Request,
+) -> Response {
+    if request.method() == Method::TRACE {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    let Some(command) = Command::find(&name) else {
+        return refusal(StatusCode::OK, &name, &format!("Unknown command: {name}"));
+    };
+    let by_post = request.method() == Method::POST;
+    let by_get = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !(by_post && command.is_post() || by_get && !command.is_post()) {
+        return refusal(
+            StatusCode::METHOD_NOT_ALLOWED,
+            command.name(),
+            "this command is not asked by this method",
+        );
+    }
+    if let Err(refused) = allowed(&state, &conn, request.headers(), (command.right(), command.name())) {
+        return *refused;
+    }
+    match command {
+        Command::Snapshot => whole::snapshot(state, &query).await,
+        Command::ShedConnections => whole::shed_connections(state, request.into_body()).await,
+        Command::Restore => whole::restore(state, request.into_body()).await,
+        _ => shown(state, command, query).await,
+    }
+}
+
+/// The answer to a command that shows something. It is made on a thread of its own, because it may read files and may be
+/// gathered in parts; long ones wait for their turn.
+async fn shown(state: Arc<AdminState>, command: Command, query: Query) -> Response {
+    let turn = if command.is_long() { state.reports.turns.long().await } else { None };
+    let made = spawn_blocking(move || {
+        let text = json::text(&commands::answer(&state, command, &query));
+        drop(turn);
+        text
+    });
+    match made.await {
+        Ok(text) => text_reply(text),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn text_reply(text: Vec<u8>) -> Response {
+    let mut response = reply(StatusCode::OK, &Object::new());
+    *response.body_mut() = Body::from(text);
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    response
+}
+
+/// Checks whether the caller may ask. The error is the answer.
+fn allowed(
+    state: &AdminState,
+    conn: &AdminConn,
+    headers: &HeaderMap,
+    (right, name): (Right, &str),
+) -> Result<(), Box<Response>> {
+    let text = |header: header::HeaderName| headers.get(header).and_then(|value| value.to_str().ok());
+    let is_cross_site = text(header::ORIGIN).is_some() || is_of_other_site(headers);
+    let caller = Caller { has_tls: conn.has_tls, host: text(header::HOST).map(without_port), is_cross_site };
+    let refused = |status, error: &str| Err(Box::new(refusal(status, name, error)));
+    let needed = match decide(state.exposure, right, caller) {
+        Verdict::Allowed => return Ok(()),
+        Verdict::OtherSite => {
+            return refused(
+                StatusCode::FORBIDDEN,
+                "refused: the request came by the name of another site, or from its page",
+            );
+        }
+        Verdict::NeedsIdentity(needed) => needed,
+    };
+    let Some(header) = text(header::AUTHORIZATION) else {
+        return refused(StatusCode::UNAUTHORIZED, "Auth info is missing for the command");
+    };
+    match may(state, conn, header, needed) {
+        Some(true) => Ok(()),
+        Some(false) => refused(StatusCode::FORBIDDEN, "Not authorized"),
+        None => refused(StatusCode::UNAUTHORIZED, "Not authenticated"),
+    }
+}
+
+/// `None` if the login fails.
+fn may(state: &AdminState, conn: &AdminConn, header: &str, needed: Perms) -> Option<bool> {
+    let (scheme, data) = scheme_and_data(header)?;
+    let login = OperatorLogin {
+        address: conn.address,
+        scheme,
+        auth: data.map(str::as_bytes),
+        certificate: conn.certificate.as_ref(),
+    };
+    state.driver.inspect(|server| {
+        let ids = server.operator_ids(login)?;
+        Some(server.operator_may(&ids, needed))
+    })
+}
+
+/// Browsers say by this header where a request comes from; other programs leave it out.
+fn is_of_other_site(headers: &HeaderMap) -> bool {
+    headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none")
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // The colons of a bare IPv6 address are no port's.
+        Some((bare, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty() => {
+            if bare.contains(':') && !bare.ends_with(']') { host } else { bare }
+        }
+        _ => host,
+    }
+}
+
+/// The process turns, and its core takes steps.
+async fn livez(State(state): Shared) -> Response {
+    let looked = spawn_blocking(move || state.driver.inspect(|server| server.tree().last_processed()));
+    match tokio::time::timeout(CORE_WITHIN, looked).await {
+        Ok(Ok(_)) => reply(StatusCode::OK, &Object::from_iter([("live".into(), json!(true))])),
+        _ => reply(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &Object::from_iter([
+                ("live".into(), json!(false)),
+                ("reason".into(), json!("the server's core has not answered within 5 s")),
+            ]),
+        ),
+    }
+}
+
+/// The core is locked for less than a millisecond at a time.
+const CORE_WITHIN: std::time::Duration = std::time::Duration::from_secs(5);
+
+async fn readyz(State(state): Shared, Parameters(query): Parameters<Query>) -> Response {
+    let asks = Asks { quorum: query.contains_key("quorum"), voter: query.contains_key("voter") };
+    let (mode, member) = state.driver.inspect(|server| (server.mode(), server.member_report()));
+    let (ready, body) = health::readiness(Facts { mode, member: member.as_ref() }, asks);
+    reply(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, &body)
+}
+
+async fn metrics(
+    State(state): Shared,
+    Extension(conn): Extension<AdminConn>,
+    Parameters(query): Parameters<Vec<(String, String)>>,
+    headers: HeaderMap,
+) -> Response {
+    if let Err(refused) = allowed(&state, &conn, &headers, (Right::Read, "metrics")) {
+        return *refused;
+    }
+    state.exporter.clone().scrape(query).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_is_taken_off_a_host() {
+        for (host, bare) in [
+            ("localhost:8080", "localhost"),
+            ("localhost", "localhost"),
+            ("[::1]:8080", "[::1]"),
+            ("::1", "::1"),
+            ("10.0.0.1:1", "10.0.0.1"),
+        ] {
+            assert_eq!(without_port(host), bare, "{host}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The parts of the server that requests of the admin server need.
+
+use super::access::Exposure;
+use crate::{
+    admin::{prometheus::Exporter, reports::Reports},
+    config::{AdminSettings, ServerConfig},
+    driver::Driver,
+};
+use ostler_data_dir::snapshots::SnapshotSettings;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// What all requests share.
+pub(crate) struct AdminState {
+    pub(super) driver: Arc<Driver>,
+    pub(super) reports: Arc<Reports>,
+    pub(super) exporter: Arc<Exporter>,
+    pub(super) snapshots: SnapshotSettings,
+    pub(super) settings: AdminSettings,
+    pub(super) exposure: Exposure,
+    /// zoo.cfg as it was at the start, without its secrets.
+    pub(super) configuration: String,
+    pub(super) snapshot_limit: RateLimit,
+}
+
+impl AdminState {
+    pub(crate) fn new(
+        config: &ServerConfig,
+        settings: &AdminSettings,
+        parts: (Arc<Driver>, Arc<Reports>, SnapshotSettings),
+    ) -> AdminState {
+        let (driver, reports, snapshots) = parts;
+        let exposure = match settings {
+            settings if settings.is_local() => Exposure::Loopback,
+            settings if settings.open_to_all => Exposure::Open,
+            _ => Exposure::Guarded,
+        };
+        AdminState {
+            exporter: Arc::new(Exporter::new(driver.clone(), reports.clone(), true)),
+            driver,
+            reports,
+            snapshots,
+            exposure,
+            configuration: config.initial_configuration.clone(),
+            snapshot_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
+            settings: settings.clone(),
+        }
+    }
+}
+
+/// Lets something happen once in an interval.
+pub(super) struct RateLimit {
+    interval: Duration,
+    last: Mutex<Option<Instant>>,
+}
+
+impl RateLimit {
+    fn every(interval: Duration) -> RateLimit {
+        RateLimit { interval, last: Mutex::new(None) }
+    }
+
+    /// Takes the slot of this interval. Returns false if it is taken.
+    pub(super) fn take(&self, now: Instant) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| now.saturating_duration_since(last) < self.interval) {
+            return false;
+        }
+        *last = Some(now);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_each_interval() {
+        let limit = RateLimit::every(Duration::from_secs(300));
+        let start = Instant::now();
+        assert!(limit.take(start));
+        assert!(!limit.take(start + Duration::from_secs(299)));
+        assert!(limit.take(start + Duration::from_secs(300)));
+    }
+}

@@ -1,0 +1,229 @@
+//! The commands about the server as a whole: a snapshot of all data, their replacement, and fewer connections.
+
+use super::{
+    bodies::object,
+    command::Command,
+    commands::{Query, finished},
+    json::Object,
+    router::{refusal, reply},
+    state::AdminState,
+};
+use axum::{
+    body::{Body, to_bytes},
+    http::{HeaderName, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use ostler_data_dir::snapshots::{SnapshotSettings, write_at_once};
+use ostler_proto::id::Zxid;
+use ostler_server_core::{ConnId, Input};
+use ostler_storage::StorageError;
+use ostler_tree::FrozenTree;
+use serde_json::{Value, json};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
+use tokio::task::spawn_blocking;
+use tokio_util::io::ReaderStream;
+
+/// The longest body of a command that is not `restore`.
+const BODY_MAX: usize = 64 << 10;
+/// A folder in dataDir for a snapshot that is only sent.
+const FOLDER: &str = "snapshot-being-sent";
+
+/// A snapshot of this moment: as a file, or kept in dataDir with `streaming=false`.
+pub(super) async fn snapshot(state: Arc<AdminState>, query: &Query) -> Response {
+    let name = Command::Snapshot.name();
+    if !state.settings.snapshot_enabled {
+        return null_error(StatusCode::SERVICE_UNAVAILABLE, name);
+    }
+    if !state.snapshot_limit.take(Instant::now()) {
+        return null_error(StatusCode::TOO_MANY_REQUESTS, name);
+    }
+    let is_sent = query.get("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"));
+    let written = spawn_blocking(move || {
+        let frozen = state.driver.inspect(|server| server.tree().freeze());
+        write(&frozen, &state.snapshots, is_sent)
+    });
+    match written.await {
+        Ok(Ok(snapshot)) if is_sent => snapshot.sent(),
+        Ok(Ok(snapshot)) => snapshot.named(name),
+        Ok(Err(error)) => {
+            tracing::error!(%error, "the snapshot that the admin server was asked for could not be written");
+            null_error(StatusCode::INTERNAL_SERVER_ERROR, name)
+        }
+        Err(_) => null_error(StatusCode::INTERNAL_SERVER_ERROR, name),
+    }
+}
+
+/// An answer as Java gives it in this case: the status says it all.
+fn null_error(status: StatusCode, name: &str) -> Response {
+    reply(status, &finished(Object::new(), name))
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+enum SnapshotError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("{}: {source}", .path.display())]
+    File { path: PathBuf, source: io::Error },
+}
+
+/// A snapshot on disk.
+struct WrittenSnapshot {
+    file: fs::File,
+    zxid: Zxid,
+    size: u64,
+}
+
+/// Writes a snapshot and opens it. One that is only sent has no name any more after that.
+fn write(
+    frozen: &FrozenTree,
+    settings: &SnapshotSettings,
+    is_sent: bool,
+) -> Result<WrittenSnapshot, SnapshotError> {
+    let mut settings = settings.clone();
+    let folder = settings.folders.snapshots.join(FOLDER);
+    let at = |source: io::Error| SnapshotError::File { path: folder.clone(), source };
+    if is_sent {
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(at)?;
+        }
+        fs::create_dir(&folder).map_err(at)?;
+        settings.folders.snapshots = folder.clone();
+    }
+    let written = write_at_once(frozen, &settings).map_err(SnapshotError::from);
+    let opened = written.and_then(|()| open_newest(&settings.folders.snapshots));
+    if is_sent {
+        fs::remove_dir_all(&folder).map_err(at)?;
+    }
+    let file = opened?;
+    let size = file.metadata().map_err(at)?.len();
+    Ok(WrittenSnapshot { file, zxid: frozen.zxid, size })
+}
+
+fn open_newest(folder: &Path) -> Result<fs::File, SnapshotError> {
+    let at = |path: &Path, source| SnapshotError::File { path: path.to_owned(), source };
+    let newest = newest_snapshot(folder).ok_or_else(|| at(folder, io::ErrorKind::NotFound.into()))?;
+    fs::File::open(&newest.1).map_err(|source| at(&newest.1, source))
+}
+
+/// The newest snapshot of a folder by its name.
+pub(crate) fn newest_snapshot(folder: &Path) -> Option<(u64, PathBuf)> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let zxid = |name: &str| {
+        let rest = name.strip_prefix("snapshot.")?;
+        u64::from_str_radix(rest.split('.').next()?, 16).ok()
+    };
+    entries.filter_map(|entry| Some((zxid(entry.file_name().to_str()?)?, entry.path()))).max()
+}
+
+impl WrittenSnapshot {
+    fn headers(&self, response: &mut Response) {
+        let mut add = |name: &'static str, text: String| {
+            if let Ok(value) = HeaderValue::from_str(&text) {
+                response.headers_mut().insert(HeaderName::from_static(name), value);
+            }
+        };
+        add("last_zxid", format!("0x{:x}", self.zxid.0));
+        add("snapshot_size", self.size.to_string());
+    }
+
+    /// The bytes of the file.
+    fn sent(self) -> Response {
+        let mut response = Response::default();
+        self.headers(&mut response);
+        response
+            .headers_mut()
+            .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(self.size));
+        *response.body_mut() = Body::from_stream(ReaderStream::new(tokio::fs::File::from_std(self.file)));
+        response
+    }
+
+    fn named(self, name: &str) -> Response {
+        let mut response = reply(StatusCode::OK, &finished(Object::new(), name));
+        self.headers(&mut response);
+        response
+    }
+}
+
+/// Closes a share of the clients' connections, as in 3.10. The sessions go on, and their clients come back, perhaps to
+/// another server.
+pub(super) async fn shed_connections(state: Arc<AdminState>, body: Body) -> Response {
+    let name = Command::ShedConnections.name();
+    let percentage = match to_bytes(body, BODY_MAX).await {
+        Ok(bytes) => percentage(&bytes),
+        Err(_) => Err("the body is too long".into()),
+    };
+    let percentage = match percentage {
+        Ok(percentage) => percentage,
+        Err(error) => return refusal(StatusCode::BAD_REQUEST, name, &error),
+    };
+    let shed = spawn_blocking(move || {
+        let numbers = state.driver.inspect(|server| server.connection_numbers());
+        let chosen = every_nth(&numbers, percentage);
+        chosen.iter().for_each(|conn| state.driver.step(Input::CloseConnection(*conn)));
+        chosen.len()
+    });
+    let members = object(json!({
+        "connections_shed": shed.await.unwrap_or(0),
+        "percentage_requested": percentage,
+    }));
+    reply(StatusCode::OK, &finished(members, name))
+}
+
+fn percentage(body: &[u8]) -> Result<u64, String> {
+    let parsed: Value =
+        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+    let number = parsed.get("percentage").ok_or("the body has no member percentage")?;
+    let percentage = number.as_u64().filter(|percentage| *percentage <= 100);
+    percentage.ok_or_else(|| "percentage must be a whole number from 0 to 100".into())
+}
+
+/// This share of the connections, spread over all.
+fn every_nth(all: &[ConnId], percentage: u64) -> Vec<ConnId> {
+    let count_until = |n: usize| n as u64 * percentage / 100;
+    let indexed = all.iter().enumerate();
+    indexed.filter(|(at, _)| count_until(at + 1) > count_until(*at)).map(|(_, conn)| *conn).collect()
+}
+
+/// Replaces all data by a snapshot. A running server does not: see the text of the answer.
+pub(super) async fn restore(state: Arc<AdminState>, _body: Body) -> Response {
+    let name = Command::Restore.name();
+    if !state.settings.restore_enabled {
+        return null_error(StatusCode::SERVICE_UNAVAILABLE, name);
+    }
+    refusal(
+        StatusCode::NOT_IMPLEMENTED,
+        name,
+        "a running server does not replace its data; use `ostler restore`",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_connections_is_shed() {
+        let all: Vec<ConnId> = (0..10).map(ConnId).collect();
+        assert_eq!(every_nth(&all, 0), []);
+        assert_eq!(every_nth(&all, 30).len(), 3);
+        assert_eq!(every_nth(&all, 100), all);
+        assert_eq!(every_nth(&all[..1], 50), []);
+    }
+
+    #[test]
+    fn a_percentage_is_checked() {
+        assert_eq!(percentage(br#"{"percentage": 40}"#), Ok(40));
+        for wrong in
+            ["{}", r#"{"percentage": 101}"#, r#"{"percentage": "x"}"#, "nonsense", r#"{"percentage": -1}"#]
+        {
+            assert!(percentage(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+}
