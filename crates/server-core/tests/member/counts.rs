@@ -40,7 +40,7 @@ fn reads_and_changes_count_for_the_first_name_of_their_paths() {
     let all = stats.namespaces.sorted();
     assert_eq!(all.iter().map(|(name, _)| *name).collect::<Vec<_>>(), ["a", "d"]);
     let (of_a, of_d) = (all[0].1, all[1].1);
-    assert_eq!(of_a.writes, Summary { min: 5, max: 7, sum: 7 + 6 + 5 + 5, count: 4 });
+    assert_eq!(of_a.writes, Summary { min: 5, max: 7, sum: 7 + 6 + 5 + 5, count: 4, median: 5 });
     assert_eq!((of_a.reads, of_d.reads), (Summary::of(2 + 3 + 68), Summary::of(2 + 68)));
 }
 

@@ -195,7 +195,8 @@ mod tests {
         let names: Vec<&str> = Command::ALL.into_iter().map(Command::name).collect();
         assert!(names.is_sorted());
         let all: BTreeSet<&str> = Command::ALL.into_iter().flat_map(Command::names).copied().collect();
-        assert_eq!(all.len(), Command::ALL.into_iter().map(|command| command.names().len()).sum());
+        let count: usize = Command::ALL.into_iter().map(|command| command.names().len()).sum();
+        assert_eq!(all.len(), count);
         assert_eq!(Command::find("mntr"), Some(Monitor));
         assert_eq!(Command::find("nothing"), None);
     }

@@ -40,7 +40,7 @@ pub(crate) fn router(state: Arc<AdminState>) -> Router {
     Router::new()
         .route(&url, get(list))
         .route(&format!("{url}/"), get(list))
-        .route(&format!("{url}/{{name}}"), any(command))
+        .route(&format!("{url}/{{*name}}"), any(command))
         .route("/livez", get(livez))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))

@@ -1,0 +1,99 @@
+//! The admin server and the port for metrics.
+
+use super::*;
+use ostler_tls::settings::ClientAuth;
+
+const PROMETHEUS: &str =
+    "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+
+#[test]
+fn every_setting_of_the_admin_server_is_obeyed() {
+    let lines = "admin.serverAddress=0.0.0.0\nadmin.serverPort=9000\nadmin.commandURL=/ops/\nadmin.idleTimeout=50\n\
+                 admin.forceHttps=true\nadmin.needClientAuth=true\nadmin.rateLimiterIntervalInMS=7\n\
+                 admin.snapshot.enabled=false\nadmin.restore.enabled=false\nadmin.openToAll=true\n\
+                 ssl.quorum.keyStore.location=/key.pem\nssl.quorum.trustStore.location=/ca.pem\n";
+    let admin = config_of_lines(lines).admin.unwrap();
+    let https = admin.https.as_ref().unwrap();
+    assert!(!https.unification);
+    assert_eq!(https.tls.client_auth, ClientAuth::Need);
+    let expected = AdminSettings {
+        address: "0.0.0.0:9000".parse().unwrap(),
+        is_written: true,
+        command_url: "/ops".into(),
+        idle_timeout_ms: 50,
+        https: admin.https.clone(),
+        rate_limiter_interval_ms: 7,
+        snapshot_enabled: false,
+        restore_enabled: false,
+        open_to_all: true,
+    };
+    assert_eq!(admin, expected);
+}
+
+#[test]
+fn without_a_client_certificate_no_trust_store_is_needed() {
+    let lines = "admin.portUnification=true\nssl.quorum.keyStore.location=/key.pem\n";
+    let https = config_of_lines(lines).admin.unwrap().https.unwrap();
+    assert!(https.unification);
+    assert_eq!(https.tls.client_auth, ClientAuth::None);
+    check_notes(&format!("dataDir=/d\nclientPort=2181\n{lines}"), &[]);
+}
+
+#[test]
+fn an_admin_server_without_its_files_is_left_out_as_in_java() {
+    let lines = "dataDir=/d\nclientPort=2181\nadmin.forceHttps=true\n";
+    assert_eq!(config(lines).admin, None);
+    check_notes(
+        lines,
+        &[
+            "zoo.cfg:3: the admin server is not started: zoo.cfg: ssl.quorum.keyStore.location: TLS needs a key store; add \
+           a line such as ssl.quorum.keyStore.location=/etc/zookeeper/server.pem",
+        ],
+    );
+    assert_eq!(config_of_lines("admin.enableServer=false\n").admin, None);
+}
+
+#[test]
+fn other_machines_are_warned_of() {
+    check_notes(
+        "dataDir=/d\nclientPort=2181\nadmin.serverAddress=0.0.0.0\n",
+        &[
+            "zoo.cfg:3: the admin server has no TLS here: other machines get /livez, /readyz and ruok, and the rest only \
+           with an identity (Authorization: digest USER:PASSWORD); set admin.forceHttps=true with ssl.quorum.*, or \
+           admin.openToAll=true if a firewall protects the port",
+        ],
+    );
+    check_notes("dataDir=/d\nclientPort=2181\nadmin.serverAddress=0.0.0.0\nadmin.openToAll=true\n", &[]);
+}
+
+#[test]
+fn metrics_have_a_port_if_the_provider_is_named() {
+    assert_eq!(config_of_lines("").metrics, None);
+    let none = "metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider\n";
+    assert_eq!(config_of_lines(none).metrics, None);
+    let metrics = config_of_lines(PROMETHEUS).metrics.unwrap();
+    let expected = MetricsSettings { address: "0.0.0.0:7000".parse().unwrap(), export_jvm_info: true };
+    assert_eq!(metrics, expected);
+    let lines = "metricsProvider.httpHost=127.0.0.1\nmetricsProvider.httpPort=7001\nmetricsProvider.exportJvmInfo=false\n";
+    let metrics = config_of_lines(&format!("{PROMETHEUS}{lines}")).metrics.unwrap();
+    assert_eq!(
+        metrics,
+        MetricsSettings { address: "127.0.0.1:7001".parse().unwrap(), export_jvm_info: false }
+    );
+    check_error_of_lines(
+        "metricsProvider.className=com.example.Provider\n",
+        "zoo.cfg:3: metricsProvider.className: Java classes cannot be loaded here; remove the line, or \
+         write org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
+    );
+}
+
+#[test]
+fn the_text_of_the_file_is_kept_without_secrets() {
+    let text = "dataDir=/d\nclientPort=2181\nssl.keyStore.password = hidden\n\
+                DigestAuthenticationProvider.superDigest=super:hidden\n";
+    let loaded = File::new(text).load().unwrap().config;
+    assert_eq!(
+        loaded.initial_configuration,
+        "dataDir=/d\nclientPort=2181\nssl.keyStore.password =****\nDigestAuthenticationProvider.superDigest=****\n"
+    );
+}
