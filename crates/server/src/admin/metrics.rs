@@ -2,6 +2,7 @@
 
 use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
 use crate::{disk_thread::DiskFigures, responses::Responses, traffic::Traffic};
+use ostler_proto::id::ServerId;
 use ostler_server_core::{
     quorum::MemberMode,
     stats::{self, Buckets, Sampled, Stats},
@@ -30,6 +31,8 @@ pub(crate) struct Counted<'a> {
     pub(crate) snapshots_ms: stats::Summary,
     pub(crate) snapshots_failed: u64,
     pub(crate) loading: Option<Loading>,
+    /// The learners that have this leader's history.
+    pub(crate) learners: &'a [ServerId],
 }
 
 pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
@@ -37,7 +40,9 @@ pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
     values.extend(counters(of).map(|(name, count)| (name, MetricValue::Counter(count))));
     values.extend(summaries(of).map(|(name, counts)| (name, MetricValue::Summary(summary(&counts)))));
     values.extend(advanced(of).map(|(name, counts)| (name, sampled(counts))));
-    Metrics { values, namespaced: sets(of.stats) }
+    let mut namespaced = sets(of.stats);
+    namespaced.extend(of.learners.iter().flat_map(|learner| queues(*learner)));
+    Metrics { values, namespaced }
 }
 
 fn counters(of: &Counted<'_>) -> [(&'static str, u64); 28] {
@@ -125,6 +130,15 @@ fn advanced<'a>(of: &'a Counted<'_>) -> [(&'static str, Option<&'a Sampled>); 12
         ("sync_processor_queue_time_ms", Some(&of.disk.waited_ms)),
         ("sync_processor_queue_flush_time_ms", Some(&of.disk.sync_ms)),
         ("sync_processor_queue_and_flush_time_ms", flushed),
+    ]
+}
+
+/// The queue of a learner's packets, as Java counts it. Here packets wait as bytes, and are not counted one by one.
+fn queues(learner: ServerId) -> [NamespacedMetric; 2] {
+    let of = |set, value| NamespacedMetric { set, key: learner.0.to_string(), value };
+    [
+        of("learner_handler_qp_size", MetricValue::Summary(Summary::default())),
+        of("learner_handler_qp_time_ms", sampled(None)),
     ]
 }
 

@@ -166,18 +166,12 @@ fn histogram_name(summary: &str) -> String {
 }
 
 fn sets(view: &ServerView) -> impl Iterator<Item = MetricFamily> + '_ {
-    NAMESPACED_METRICS.iter().chain(&UNUSED_SETS).map(|(name, kind)| {
+    NAMESPACED_METRICS.iter().map(|(name, kind)| {
         let members = view.metrics.namespaced.iter().filter(|of| of.set == *name);
         let members = members.map(|of| labelled(member(of.value), "key", &of.key));
         family(name, type_of(*kind), members.collect())
     })
 }
-
-/// Sets of Java's learner handlers, whose queues Ostler does not have.
-const UNUSED_SETS: [(&str, MetricKind); 2] = [
-    ("learner_handler_qp_size", MetricKind::Summary),
-    ("learner_handler_qp_time_ms", MetricKind::AdvancedSummary),
-];
 
 fn type_of(kind: MetricKind) -> MetricType {
     match kind {

@@ -238,6 +238,7 @@ impl Reports {
             snapshots_ms: *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner),
             snapshots_failed: self.snapshots.failed.load(Ordering::Relaxed),
             loading: *self.loading.lock().unwrap_or_else(PoisonError::into_inner),
+            learners: &moment.learners,
         })
     }
 
@@ -283,6 +284,8 @@ struct Moment {
     responses: Responses,
     /// For `mntr` alone.
     quorum: Option<report::QuorumReport>,
+    /// At a leader, for `mntr` alone.
+    learners: Vec<ServerId>,
 }
 
 impl Moment {
@@ -292,6 +295,10 @@ impl Moment {
             mode: server.mode(),
             responses: *responses,
             quorum: server.quorum().filter(|_| word == Word::Mntr),
+            learners: match word {
+                Word::Mntr => server.member_report().map(|member| member.synced).unwrap_or_default(),
+                _ => Vec::new(),
+            },
         })
     }
 }

@@ -134,9 +134,11 @@ pub const METRICS: [(&str, MetricKind); 116] = [
 ];
 
 /// The sets: a member's lines end in `<key>_<set name>`. The key is the first component of a path, or a server's number.
-pub const NAMESPACED_METRICS: [(&str, MetricKind); 4] = [
+pub const NAMESPACED_METRICS: [(&str, MetricKind); 6] = [
     ("quota_exceeded_error_per_namespace", Counter),
     ("read_per_namespace", Summary),
     ("write_per_namespace", Summary),
+    ("learner_handler_qp_size", Summary),
+    ("learner_handler_qp_time_ms", AdvancedSummary),
     ("ack_latency", AdvancedSummary),
 ];

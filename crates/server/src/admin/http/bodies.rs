@@ -79,8 +79,10 @@ fn full_connection(connection: &Connection) -> Value {
 
 pub(super) fn dump(view: &ServerView) -> Object {
     let local = view.local_session_expiry.iter().flatten();
+    // A server that does not end global sessions shows none of them, as in Java.
+    let global = view.session_expiry.iter().filter(|_| view.learnt_sessions.is_none());
     object(json!({
-        "expiry_time_to_session_ids": by_time(view.session_expiry.iter().chain(local)),
+        "expiry_time_to_session_ids": by_time(global.chain(local)),
         "session_id_to_ephemeral_paths": ephemerals(&view.ephemerals),
     }))
 }

@@ -89,7 +89,7 @@ pub(super) fn voting_view(of: &Place<'_>) -> Object {
         json!({
             "server_addresses": addresses(|address| address.quorum_port),
             "election_addresses": addresses(|address| address.election_port),
-            "client_address": server.client.as_ref().map(client_text),
+            "client_address": server.client.as_ref().map(client_text).unwrap_or_default(),
             "learner_type": if server.observer { "observer" } else { "participant" },
         })
     };
