@@ -1,6 +1,9 @@
 //! The events that a member reacts to.
 
-use crate::requests::sasl::SaslAnswer;
+use crate::{
+    requests::sasl::SaslAnswer,
+    sessions::ends::{EndCause, HostState},
+};
 use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::{
@@ -153,6 +156,16 @@ pub enum Input<'a> {
     Alive {
         /// The client's connection.
         conn: ConnId,
+    },
+    /// The shell knows why a client's connection ends, or what became of one that the core has closed. It comes before
+    /// [`Input::Disconnected`], at most once, and only serves to explain the end.
+    ConnectionLost {
+        /// The client's connection.
+        conn: ConnId,
+        /// Why it ends; without effect if the core has closed it.
+        cause: EndCause,
+        /// What TCP saw of the client's host.
+        host: HostState,
     },
     /// A client's connection is gone. The session lives on until it expires or the client comes back. No effect names
     /// this connection any more.

@@ -56,6 +56,7 @@ impl Server {
             Phase::Fresh | Phase::Closing { .. } | Phase::Closed { .. } => return,
         };
         state.stats.received += 1;
+        state.gaps.note(cx.now.mono);
         self.stats.packets_received += 1;
         self.work.add(work::REQUEST + request.payload.len() / work::BYTES);
         if let Request::Auth { scheme, auth } = &request.request {

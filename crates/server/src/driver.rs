@@ -18,6 +18,7 @@ use crate::{
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
     ClientRequest, ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
+    sessions::ends::{EndCause, HostState},
     work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
@@ -114,6 +115,12 @@ pub(crate) enum Turn {
 
 fn is_over(server: &Server, began: u64) -> bool {
     server.work_done() - began >= WORK_PER_HOLD
+}
+
+/// What the connection's task knows of its end.
+pub(crate) struct Loss {
+    pub(crate) cause: EndCause,
+    pub(crate) host: HostState,
 }
 
 /// The result of handing a connection's requests to the core.
@@ -277,12 +284,15 @@ impl Driver {
         (conn, outbox)
     }
 
-    /// A connection that is gone.
-    pub(crate) fn disconnected(&self, conn: ConnId) {
+    /// A connection that is gone, and what is known of its end.
+    pub(crate) fn disconnected(&self, conn: ConnId, loss: Loss) {
+        let Loss { cause, host } = loss;
         let core = &mut *self.lock();
         core.outboxes.remove(&conn);
         self.sasl.gone(conn);
-        core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
+        let now = self.clock.now();
+        core.server.step(now, Input::ConnectionLost { conn, cause, host }, &mut core.effects);
+        core.server.step(now, Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
         self.mind_timer(core);
     }

@@ -2,7 +2,10 @@
 
 use crate::{disk_thread::DiskQueue, driver::Driver, snapshot_thread::SnapshotQueue};
 use ostler_proto::id::SessionId;
-use ostler_server_core::{ConnId, Input, Server};
+use ostler_server_core::{
+    ConnId, Input, Server,
+    sessions::ends::{EndsQuery, EndsReport},
+};
 use std::{fmt, sync::Arc};
 
 /// Inspects and controls a server, from any thread. Cheap to clone. After the server's end it shows the last state, and
@@ -41,6 +44,12 @@ impl ServerHandle {
     /// Closes a client's connection. Requests under way are not answered; the session goes on.
     pub fn close_connection(&self, conn: ConnId) {
         self.driver.step(Input::CloseConnection(conn));
+    }
+
+    /// The records of ended connections and sessions that a query asks for.
+    pub fn session_ends(&self, query: &EndsQuery) -> EndsReport {
+        let now = self.driver.clock.now();
+        self.driver.inspect(|server| server.session_ends(now, query))
     }
 
     /// Ends the server as a crash would: operations that wait for the disk are not written any more. A write that has begun

@@ -9,6 +9,7 @@ use crate::{
     pipeline::Outstanding,
     quorum::{AfterPersist, is_reconfig},
     server::Server,
+    sessions::ends::EndedEphemerals,
     work,
 };
 use alloc::vec::Vec;
@@ -110,6 +111,8 @@ impl Server {
         if self.config.audit {
             self.audit_ephemerals(cx, &record, &events);
         }
+        let closed = matches!(record.txn, Txn::CloseSession(_));
+        let ended = if closed { self.ended_ephemerals(&events) } else { EndedEphemerals::default() };
         let mut late = Vec::new();
         if planted::is(Bug::WatchAfterReply) {
             late.append(&mut events);
@@ -123,7 +126,12 @@ impl Server {
         if self.config.audit {
             self.audit_outcome(cx, &record, conn, &outcome);
         }
-        let closed = matches!(record.txn, Txn::CloseSession(_));
+        if closed {
+            let ending = self.ending_session(session);
+            // A server that ends a session gives the transaction no xid.
+            let is_by_client = conn.is_some() || record.header.cxid != 0;
+            self.record_session_end(cx.now, &ending, is_by_client, ended);
+        }
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
         if closed {
             self.note_ended(cx.now, session);
