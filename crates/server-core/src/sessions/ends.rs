@@ -152,7 +152,8 @@ impl EndsQuery {
         Some(EndsQuery { address: Some(address), ..all })
     }
 
-    fn is_about(&self, end: &SessionEnd) -> bool {
+    /// Whether a record is one of those that are asked for.
+    pub fn is_about(&self, end: &SessionEnd) -> bool {
         let session = self.session.is_none_or(|session| session == end.session);
         session && self.address.is_none_or(|wanted| end.connection.as_ref().is_some_and(|of| is_at(of.address, wanted)))
     }

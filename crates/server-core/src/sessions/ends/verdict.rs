@@ -51,6 +51,25 @@ pub struct Verdict {
     pub facts: Vec<String>,
 }
 
+impl Verdict {
+    /// The verdict in one sentence, without a full stop.
+    pub fn headline(&self) -> String {
+        let side = match self.kind {
+            VerdictKind::Lives | VerdictKind::Moved => "nothing was lost",
+            VerdictKind::ClosedByClient => "the client ended it",
+            VerdictKind::ClientPaused => "the client was paused",
+            VerdictKind::ClientGone => "the client went away",
+            VerdictKind::ClientFault => "the client was refused",
+            VerdictKind::AuthFailed => "the client could not authenticate",
+            VerdictKind::Network => "the network failed",
+            VerdictKind::Server => "a server failed",
+            VerdictKind::Operator => "an operator did it",
+            VerdictKind::Unknown => return format!("the cause {}", self.reason),
+        };
+        format!("{side}: {}", self.reason)
+    }
+}
+
 /// A record and the server that has it.
 #[derive(Debug, Clone, Copy)]
 struct Witness<'a> {
