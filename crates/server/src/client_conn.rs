@@ -144,6 +144,8 @@ struct ClientConn {
     blocked_since: Option<Mono>,
     looked: Mono,
     noted_alive: Mono,
+    /// The client's program has closed its side after this server had closed its own.
+    other_side_closed: bool,
 }
 
 /// The parts of the server that all connections share.
@@ -236,6 +238,7 @@ fn serve_secured(
         blocked_since: None,
         looked: Mono(0),
         noted_alive: Mono(0),
+        other_side_closed: false,
     };
     async move {
         let mut end = client.run().await;
@@ -466,9 +469,10 @@ impl ClientConn {
         let _ = self.stream.shutdown().await;
         // On the heap: an array would be part of every connection's task for all its life.
         let mut rest = vec![0; 4096];
+        let patience = self.patience_at_end();
         let drained =
             async { while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {} };
-        let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
+        self.other_side_closed = tokio::time::timeout(patience, drained).await.is_ok();
         End::Closed
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     clock::Clock,
     disk_thread::DiskQueue,
     fan_out::{Notification, Outboxes},
+    host_probe::HostProbe,
     outbox::Outbox,
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
@@ -93,6 +94,7 @@ pub(crate) struct Driver {
     waiting_for_peers: Arc<AtomicUsize>,
     reloaded: Notify,
     pub(crate) traffic: Traffic,
+    pub(crate) host_probe: HostProbe,
     pub(crate) room: Arc<Room>,
     sasl: SaslQueue,
     pub(crate) audit: Option<Arc<AuditQueue>>,
@@ -158,6 +160,7 @@ impl Driver {
             waiting_for_peers: Arc::default(),
             reloaded: Notify::new(),
             traffic: Traffic::default(),
+            host_probe: HostProbe::default(),
             room: Arc::new(room),
             audit,
         }

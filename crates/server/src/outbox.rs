@@ -236,6 +236,11 @@ impl Outbox {
         self.lock().close.is_some()
     }
 
+    /// Why the connection is to be closed, if it is.
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.lock().close
+    }
+
     /// Appends bytes as they are.
     #[cfg(test)]
     pub(crate) fn raw(&self, bytes: &[u8]) {

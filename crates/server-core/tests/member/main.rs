@@ -19,6 +19,7 @@ mod reaping;
 #[path = "../log/said.rs"]
 mod said;
 mod sequences;
+mod session_ends;
 mod sessions;
 mod sight;
 mod snapshot_times;

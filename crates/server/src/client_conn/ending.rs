@@ -2,8 +2,11 @@
 
 use super::{ClientConn, End, Over};
 use crate::driver::Loss;
-use ostler_server_core::sessions::ends::{EndCause, HostState};
-use std::{fmt, io::ErrorKind};
+use ostler_server_core::{
+    CloseReason,
+    sessions::ends::{EndCause, HostState},
+};
+use std::{fmt, io::ErrorKind, time::Duration};
 
 /// Bytes that are no frame of a client.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +61,28 @@ impl ClientConn {
                 _ => EndCause::Lost,
             },
         };
-        Loss { cause, host: HostState::Unknown }
+        Loss { cause, host: self.host_state() }
+    }
+
+    /// How long the client's last bytes are read after the end. The host of a silent client has more time to
+    /// acknowledge the end, as that shows whether it can be reached.
+    pub(super) fn patience_at_end(&self) -> Duration {
+        if self.was_silent() { Duration::from_secs(1) } else { Duration::from_millis(200) }
+    }
+
+    /// Whether the core has closed the connection, as nothing came for a session timeout.
+    fn was_silent(&self) -> bool {
+        matches!(self.outbox.close_reason(), Some(CloseReason::Silent | CloseReason::SessionExpired))
+    }
+
+    fn host_state(&self) -> HostState {
+        if !self.was_silent() {
+            return HostState::Unknown;
+        }
+        if self.other_side_closed {
+            return HostState::Closed;
+        }
+        let Ok(local) = self.stream.local_addr() else { return HostState::Unknown };
+        self.driver.host_probe.ask(local, self.peer, self.driver.clock.mono().0)
     }
 }

@@ -379,5 +379,3 @@ fn closed_by_server(cause: &EndCause, server: i64) -> Option<(VerdictKind, Strin
     Some((kind, why))
 }
 
-#[cfg(test)]
-mod tests;
