@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub mod auth;
 pub(crate) mod multi_read;
+mod observe;
 pub(crate) mod read;
 pub(crate) mod sasl;
 pub(crate) mod watches;
@@ -80,6 +81,9 @@ impl Server {
         }
         self.report_touch(session);
         self.stats.writes.to_prepare += u64::from(self.leads());
+        if self.hot.draws() {
+            self.note_hot(cx.now, conn, session, &request.request);
+        }
         self.enqueue(cx, conn, session, request);
     }
 

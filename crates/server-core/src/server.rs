@@ -15,7 +15,7 @@ use crate::{
         ends::{EndCause, SessionEnds},
         pause_detector::PauseDetector,
     },
-    stats::Stats,
+    stats::{Stats, hot::HotPaths, slow_requests::SlowRequests},
     work::Work,
 };
 use alloc::{boxed::Box, vec::Vec};
@@ -45,6 +45,8 @@ pub struct Server {
     pub(crate) backlog: Backlog,
     /// Empty if nothing is audited.
     pub(crate) audit_trail: AuditTrail,
+    pub(crate) slow: SlowRequests,
+    pub(crate) hot: HotPaths,
     pub(crate) ends: SessionEnds,
     /// Why the ends of sessions are proposed that are not applied yet.
     pub(crate) ending: HashMap<SessionId, EndCause, FxBuildHasher>,
@@ -95,6 +97,8 @@ impl Server {
             work: Work::default(),
             backlog: Backlog::default(),
             audit_trail: AuditTrail::default(),
+            slow: SlowRequests::new(config.slow_request_ms),
+            hot: HotPaths::new(now.mono, config.seed),
             ends: SessionEnds::default(),
             ending: HashMap::default(),
             started_ms: now.wall_ms,

@@ -418,6 +418,9 @@ impl ClientConn {
                 None if self.sending.is_empty() => match self.stream.try_flush() {
                     Ok(()) => {
                         self.blocked_since = None;
+                        if let Some(number) = self.outbox.take_slow() {
+                            self.driver.slow_written(number);
+                        }
                         return Ok(Some(close));
                     }
                     Err(error) => Err(error),

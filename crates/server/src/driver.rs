@@ -244,10 +244,18 @@ impl Driver {
 
     /// Takes the requests of one connection under one lock, until their answers pile up or they have taken their share of
     /// the member's time.
-    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> Taken {
+    ///
+    /// `since_us` is when their bytes were at hand.
+    pub(crate) fn requests(
+        &self,
+        conn: ConnId,
+        outbox: &Outbox,
+        (requests, since_us): (Vec<ClientRequest<'_>>, u64),
+    ) -> Taken {
         let mut taken = Taken { count: 0, waits_for_room: false };
         let core = &mut *self.lock();
         let now = self.clock.now();
+        let waited_us = u32::try_from(now.mono_us().saturating_sub(since_us)).unwrap_or(u32::MAX);
         let began = core.server.work_done();
         for request in requests {
             let promised = core.server.reserved_bytes_of_all();
@@ -260,6 +268,7 @@ impl Driver {
             }
             let is_full = self.room.is_full(promised);
             outbox.count_request();
+            let request = ClientRequest { waited_us, ..request };
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
             self.route(core);
             taken.count += 1;
@@ -346,6 +355,11 @@ impl Driver {
         look(&core.server, &core.responses)
     }
 
+    /// The answer to a slow request has been written out.
+    pub(crate) fn slow_written(&self, number: u64) {
+        self.lock().server.slow_request_written(self.clock.now(), number);
+    }
+
     /// Counts a four-letter word that has come.
     pub(crate) fn count_word(&self, conn: ConnId) {
         self.lock().server.count_word(conn);
@@ -406,6 +420,7 @@ impl Driver {
         let doors = self.doors.as_ref();
         for effect in effects.drain(..) {
             match effect {
+                Effect::SlowReply { conn, number } => clients.slow(conn, number),
                 Effect::Reply { conn, reply } => clients.reply(conn, &reply),
                 Effect::Notify { conns, zxid, kind, path } => {
                     clients.notify(conns, Notification { zxid, kind, path: &path });

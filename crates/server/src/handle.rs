@@ -5,6 +5,7 @@ use ostler_proto::id::SessionId;
 use ostler_server_core::{
     ConnId, Input, Server,
     sessions::ends::{EndsQuery, EndsReport},
+    stats::{hot::HotReport, slow_requests::SlowReport},
 };
 use std::{fmt, sync::Arc};
 
@@ -50,6 +51,17 @@ impl ServerHandle {
     pub fn session_ends(&self, query: &EndsQuery) -> EndsReport {
         let now = self.driver.clock.now();
         self.driver.inspect(|server| server.session_ends(now, query))
+    }
+
+    /// At most `limit` of the last slow requests, after the one with the number `after`.
+    pub fn slow_requests(&self, after: u64, limit: usize) -> SlowReport {
+        self.driver.inspect(|server| server.slow_requests(after, limit))
+    }
+
+    /// The hottest paths and clients of the last minutes, at most `limit` of each kind.
+    pub fn hot_paths(&self, limit: usize) -> HotReport {
+        let now = self.driver.clock.now();
+        self.driver.inspect(|server| server.hot_paths(now, limit))
     }
 
     /// Ends the server as a crash would: operations that wait for the disk are not written any more. A write that has begun

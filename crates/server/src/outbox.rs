@@ -19,7 +19,7 @@ use ostler_proto::{
 use ostler_server_core::CloseReason;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use tokio::sync::Notify;
 
@@ -114,6 +114,8 @@ pub(crate) struct Outbox {
     wake: Notify,
     unanswered: AtomicUsize,
     holds_back: AtomicBool,
+    /// The number of the last slow request whose answer waits here; 0 for none.
+    slow: AtomicU64,
 }
 
 impl Outbox {
@@ -132,6 +134,7 @@ impl Outbox {
             wake: Notify::new(),
             unanswered: AtomicUsize::new(0),
             holds_back: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
         }
     }
 
@@ -250,6 +253,19 @@ impl Outbox {
     /// The number of bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// The next answer is that of a slow request with this number.
+    pub(crate) fn mark_slow(&self, number: u64) {
+        self.slow.store(number, Ordering::Relaxed);
+    }
+
+    /// Takes the number of the slow request whose answer waited here, if there is one.
+    pub(crate) fn take_slow(&self) -> Option<u64> {
+        if self.slow.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        Some(self.slow.swap(0, Ordering::Relaxed)).filter(|number| *number > 0)
     }
 
     /// Requests handed to the core and not answered yet.

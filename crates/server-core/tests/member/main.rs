@@ -22,6 +22,7 @@ mod sequences;
 mod session_ends;
 mod sessions;
 mod sight;
+mod slow_requests;
 mod snapshot_times;
 mod snapshots;
 mod watches;

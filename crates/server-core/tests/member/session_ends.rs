@@ -4,6 +4,7 @@ use crate::{
     member::{Client, Member, TIMEOUT_MS},
     wire::{auth, close_session, create, ping},
 };
+use ostler_proto::password::password_of;
 use ostler_server_core::{
     CoreConfig, Input,
     sessions::ends::{
@@ -120,7 +121,9 @@ fn a_client_that_comes_back_too_late_was_cut_off() {
     let client = m.join();
     lose(&mut m, client, EndCause::ConnectionReset);
     stay_silent(&mut m, TIMEOUT + 2 * TICK_MS);
-    m.rejoin(client, TIMEOUT_MS);
+    let conn = m.dial();
+    m.shake_hands(conn, TIMEOUT_MS, client.session, &password_of(client.session));
+    assert!(m.connected(conn).is_none());
     let [_, expired] = ends(&m, client).try_into().unwrap();
     assert_eq!(expired.returns.len(), 1);
     assert_eq!(expired.returns[0].refused, Some(EndCause::SessionGone));

@@ -92,10 +92,12 @@ impl ClientConn {
                 return Ok(used);
             }
         }
+        // Once for all requests that came together.
+        let since_us = self.driver.clock.mono_us();
         let Frames { requests, ends, garbage } = Frames::split(bytes, used, self.limits.frame_max);
         if !requests.is_empty() {
             let all = requests.len();
-            let taken = self.driver.requests(self.conn, &self.outbox, requests);
+            let taken = self.driver.requests(self.conn, &self.outbox, (requests, since_us));
             if taken.waits_for_room {
                 self.waiter = Some(Waiter::at(&self.driver.room));
             }
