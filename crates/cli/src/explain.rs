@@ -4,6 +4,7 @@ mod ask;
 mod moments;
 mod occasion;
 mod page;
+mod session;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -15,9 +16,12 @@ use clap::{Args, Subcommand};
 use page::Page;
 use std::process::ExitCode;
 
-/// Explain how servers elected their leader
+/// Explain how servers elected their leader, or why a session ended
 #[derive(Args)]
-#[command(after_help = "Example: ostler explain election host1:2181,host2:2181,host3:2181")]
+#[command(
+    after_help = "Examples: ostler explain election host1:2181,host2:2181,host3:2181\n          ostler explain session \
+                  0x100a3f77c2d10004 --admin http://host1:8080,http://host2:8080,http://host3:8080"
+)]
 pub(crate) struct Explain {
     #[command(subcommand)]
     subject: Subject,
@@ -26,6 +30,7 @@ pub(crate) struct Explain {
 #[derive(Subcommand)]
 enum Subject {
     Election(ElectionArgs),
+    Session(session::SessionArgs),
 }
 
 /// How the leader came to lead: who voted for whom and why, and how long it took
@@ -49,9 +54,18 @@ struct ElectionArgs {
 impl Explain {
     /// Asks, and prints what came out.
     pub(crate) fn run(self) -> ExitCode {
-        let Subject::Election(args) = self.subject;
         // A reader that has seen enough, as `head`, ends this quietly.
         sigpipe::reset();
+        match self.subject {
+            Subject::Election(args) => args.run(),
+            Subject::Session(args) => args.run(),
+        }
+    }
+}
+
+impl ElectionArgs {
+    fn run(self) -> ExitCode {
+        let args = self;
         let (witnesses, silent) = ask::all(&args.servers);
         let occasions = occasion::occasions(&witnesses);
         let page = Page::new(&occasions[occasions.len().saturating_sub(args.last)..], &witnesses, &silent);

@@ -1,5 +1,6 @@
 //! `ostler`: one program, a subcommand for each thing to do.
 
+mod admin_http;
 mod bench;
 mod certs;
 mod check;

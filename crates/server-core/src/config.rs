@@ -69,6 +69,8 @@ pub struct CoreConfig {
     pub snapshot_txns: u64,
     /// Bytes of log between snapshots, within a factor of two (`snapSizeLimitInKb`); `None` is no limit.
     pub snapshot_log_bytes: Option<u64>,
+    /// Requests that take this time or more, in ms, are kept and logged with their stages; `None`: none are.
+    pub slow_request_ms: Option<u64>,
     /// Whether clients' writes and the ends of ephemerals are recorded ([`Effect::Audit`]).
     ///
     /// [`Effect::Audit`]: crate::Effect::Audit
@@ -112,6 +114,7 @@ impl Default for CoreConfig {
             container_max_never_used_ms: 0,
             snapshot_txns: 100_000,
             snapshot_log_bytes: Some(4 << 30),
+            slow_request_ms: Some(1000),
             audit: false,
             audit_auth_failures: true,
             seed: 1,

@@ -9,8 +9,12 @@ pub(crate) mod request_queue;
 use crate::{
     context::Context,
     effect::{CloseReason, Effect},
-    input::{ConnId, RequestHead},
+    input::{ConnId, Now, RequestHead},
     server::Server,
+    sessions::{
+        ends::{EndCause, HostState},
+        gaps::Gaps,
+    },
     stats::ConnStats,
     work,
 };
@@ -60,10 +64,14 @@ pub(crate) struct Conn {
     /// Requests that came before the handshake was answered.
     pub(crate) held: Vec<Box<[u8]>>,
     pub(crate) stats: ConnStats,
+    /// When it was heard of.
+    pub(crate) gaps: Gaps,
+    /// The number of the record of its end, if there is one.
+    pub(crate) end: Option<u64>,
 }
 
 impl Conn {
-    fn new(peer: SocketAddr, established_wall_ms: i64) -> Conn {
+    fn new(peer: SocketAddr, now: Now) -> Conn {
         Conn {
             peer,
             ids: Identities::new([Id::new("ip", peer.ip().to_canonical().to_string())]),
@@ -74,7 +82,9 @@ impl Conn {
             sasl_under_way: false,
             behind: false,
             held: Vec::new(),
-            stats: ConnStats { established_wall_ms, ..ConnStats::default() },
+            stats: ConnStats { established_wall_ms: now.wall_ms, ..ConnStats::default() },
+            gaps: Gaps::new(now.mono),
+            end: None,
         }
     }
 
@@ -229,7 +239,7 @@ impl Connections {
 
 impl Server {
     pub(crate) fn accepted(&mut self, cx: &Context<'_>, conn: ConnId, peer: SocketAddr) {
-        self.connections.accept(conn, Conn::new(peer, cx.now.wall_ms));
+        self.connections.accept(conn, Conn::new(peer, cx.now));
     }
 
     /// A client has proven identities.
@@ -244,7 +254,10 @@ impl Server {
         }
     }
 
-    pub(crate) fn disconnected(&mut self, conn: ConnId) {
+    pub(crate) fn disconnected(&mut self, cx: &Context<'_>, conn: ConnId) {
+        if self.connections.is_connected(conn) {
+            self.connection_lost(cx.now, conn, EndCause::Lost, HostState::Unknown);
+        }
         self.forget_watches(conn);
         self.abandon_writes(conn);
         let Some(state) = self.connections.remove(conn) else { return };
@@ -259,6 +272,9 @@ impl Server {
         if let Some(Phase::Open { session }) = self.connections.get(conn).map(|state| state.phase)
             && self.sessions.touch(cx.now.mono, session)
         {
+            if let Some(state) = self.connections.get_mut(conn) {
+                state.gaps.note(cx.now.mono);
+            }
             self.report_touch(session);
         }
     }
@@ -270,6 +286,7 @@ impl Server {
         if !self.connections.is_connected(conn) {
             return;
         }
+        self.note_close(cx.now, conn, reason);
         self.abandon_writes(conn);
         self.connections.close(conn);
         cx.effects.push(Effect::Close { conn, reason });

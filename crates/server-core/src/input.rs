@@ -1,6 +1,9 @@
 //! The events that a member reacts to.
 
-use crate::requests::sasl::SaslAnswer;
+use crate::{
+    requests::sasl::SaslAnswer,
+    sessions::ends::{EndCause, HostState},
+};
 use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::{
@@ -27,9 +30,16 @@ pub struct Now {
     pub mono: Mono,
     /// Milliseconds since 1970, for the times in Stats only.
     pub wall_ms: i64,
+    /// Microseconds since the last whole millisecond of `mono`, for measuring only.
+    pub us: u16,
 }
 
 impl Now {
+    /// The monotonic time in microseconds.
+    pub fn mono_us(self) -> u64 {
+        self.mono.0 * 1000 + u64::from(self.us)
+    }
+
     /// Milliseconds since a moment on a wall clock, which may be another server's; 0 where that is ahead.
     pub(crate) fn since_wall(self, ms: i64) -> u64 {
         u64::try_from(self.wall_ms.saturating_sub(ms)).unwrap_or(0)
@@ -61,13 +71,15 @@ pub struct ClientRequest<'a> {
     pub request: Request<'a>,
     /// The whole payload: a request that has to wait is kept in this form.
     pub payload: &'a [u8],
+    /// The time from when its bytes were read until the core took it, in microseconds; 0 if nobody measures it.
+    pub waited_us: u32,
 }
 
 impl<'a> ClientRequest<'a> {
     /// Decodes a frame's payload. Fails only where the header is not whole; a bad body is a request too.
     pub fn decode(payload: &'a [u8]) -> Result<Self> {
         let (header, body) = RequestHeader::read(payload)?;
-        Ok(ClientRequest { xid: header.xid, request: Request::read(header.code, body), payload })
+        Ok(ClientRequest { xid: header.xid, request: Request::read(header.code, body), payload, waited_us: 0 })
     }
 
     /// The operation number as sent.
@@ -76,7 +88,7 @@ impl<'a> ClientRequest<'a> {
     }
 
     pub(crate) fn head(&self, arrived: Mono) -> RequestHead {
-        RequestHead { xid: self.xid, code: self.code(), arrived }
+        RequestHead { xid: self.xid, code: self.code(), arrived, waited_us: self.waited_us }
     }
 }
 
@@ -87,12 +99,14 @@ pub(crate) struct RequestHead {
     /// The operation number as sent.
     pub(crate) code: i32,
     pub(crate) arrived: Mono,
+    /// See [`ClientRequest::waited_us`].
+    pub(crate) waited_us: u32,
 }
 
 impl RequestHead {
     /// The createSession of a handshake, which has no xid.
     pub(crate) fn of_handshake(arrived: Mono) -> RequestHead {
-        RequestHead { xid: Xid(0), code: Op::CreateSession.code(), arrived }
+        RequestHead { xid: Xid(0), code: Op::CreateSession.code(), arrived, waited_us: 0 }
     }
 
     /// The time since the request came, in ms.
@@ -153,6 +167,16 @@ pub enum Input<'a> {
     Alive {
         /// The client's connection.
         conn: ConnId,
+    },
+    /// The shell knows why a client's connection ends, or what became of one that the core has closed. It comes before
+    /// [`Input::Disconnected`], at most once, and only serves to explain the end.
+    ConnectionLost {
+        /// The client's connection.
+        conn: ConnId,
+        /// Why it ends; without effect if the core has closed it.
+        cause: EndCause,
+        /// What TCP saw of the client's host.
+        host: HostState,
     },
     /// A client's connection is gone. The session lives on until it expires or the client comes back. No effect names
     /// this connection any more.

@@ -20,6 +20,7 @@ use crate::{
     input::ConnId,
     quorum::AfterPersist,
     server::Server,
+    stats::stages::WriteMarks,
 };
 use alloc::{collections::VecDeque, vec::Vec};
 use ostler_proto::id::Zxid;
@@ -46,6 +47,8 @@ pub(crate) struct Outstanding {
     pub(crate) record: Record,
     /// When the proposal was made, by its leader's wall clock, in ms since 1970.
     pub(crate) made_ms: i64,
+    /// When it was made or came here, on this server's monotonic clock in microseconds.
+    pub(crate) came_us: u64,
     /// The connection of this server that waits for it, if this server has proposed it.
     pub(crate) conn: Option<ConnId>,
 }
@@ -62,6 +65,8 @@ pub(crate) struct Pipeline {
     /// Syncs, each with the zxid that it waits for.
     pub(crate) syncs: VecDeque<(Zxid, SyncWaiter)>,
     pub(crate) snapshots: SnapshotPlan,
+    /// When proposals were on disk and committed.
+    pub(crate) marks: WriteMarks,
     /// Reused for encoding records.
     scratch: Vec<u8>,
     /// Reused for what a record changes.
@@ -76,6 +81,7 @@ impl Pipeline {
             outstanding: VecDeque::new(),
             syncs: VecDeque::new(),
             snapshots: SnapshotPlan::new(config, replayed),
+            marks: WriteMarks::default(),
             scratch: Vec::new(),
             events: Vec::new(),
         }

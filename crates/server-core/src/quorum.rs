@@ -211,6 +211,11 @@ impl Ensemble {
         }
     }
 
+    /// The server at the other end of a learner's connection.
+    pub(crate) fn learner_of(&self, link: LinkId) -> Option<ServerId> {
+        self.role.learners()?.leading.server_of(link)
+    }
+
     /// Whether this server's learners are in an epoch that has begun.
     fn has_established_epoch(&self) -> bool {
         self.role.learners().is_some_and(|learners| learners.leading.is_established())

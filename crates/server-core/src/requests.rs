@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub mod auth;
 pub(crate) mod multi_read;
+mod observe;
 pub(crate) mod operator;
 pub(crate) mod read;
 pub(crate) mod sasl;
@@ -57,6 +58,7 @@ impl Server {
             Phase::Fresh | Phase::Closing { .. } | Phase::Closed { .. } => return,
         };
         state.stats.received += 1;
+        state.gaps.note(cx.now.mono);
         self.stats.packets_received += 1;
         self.work.add(work::REQUEST + request.payload.len() / work::BYTES);
         if let Request::Auth { scheme, auth } = &request.request {
@@ -80,6 +82,9 @@ impl Server {
         }
         self.report_touch(session);
         self.stats.writes.to_prepare += u64::from(self.leads());
+        if self.hot.draws() {
+            self.note_hot(cx.now, conn, session, &request.request);
+        }
         self.enqueue(cx, conn, session, request);
     }
 

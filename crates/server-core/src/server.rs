@@ -10,14 +10,21 @@ use crate::{
     pipeline::{Pipeline, reaper::Reaper},
     quorum::{Ensemble, EnsembleConfig, role::Role},
     requests::read::SharedList,
-    sessions::{Scope, Sessions, pause_detector::PauseDetector},
-    stats::Stats,
+    sessions::{
+        Scope, Sessions,
+        ends::{EndCause, SessionEnds},
+        pause_detector::PauseDetector,
+    },
+    stats::{Stats, hot::HotPaths, slow_requests::SlowRequests},
     work::Work,
 };
 use alloc::{boxed::Box, vec::Vec};
 use core::cell::RefCell;
+use hashbrown::HashMap;
+use ostler_proto::id::SessionId;
 use ostler_tree::{Tree, WatchTable};
 use ostler_zab::{Electorate, Proposals, Quorum};
+use rustc_hash::FxBuildHasher;
 
 /// A server: a member of an ensemble, or a standalone one. `applied <= committed <= proposed`, and every connection's
 /// queue lists its writes in the order of their zxids.
@@ -38,6 +45,15 @@ pub struct Server {
     pub(crate) backlog: Backlog,
     /// Empty if nothing is audited.
     pub(crate) audit_trail: AuditTrail,
+    pub(crate) slow: SlowRequests,
+    pub(crate) hot: HotPaths,
+    pub(crate) ends: SessionEnds,
+    /// Why the ends of sessions are proposed that are not applied yet.
+    pub(crate) ending: HashMap<SessionId, EndCause, FxBuildHasher>,
+    /// When this server started, ms since 1970.
+    pub(crate) started_ms: i64,
+    /// When the last step was taken.
+    pub(crate) last_step: Mono,
     /// A cache, so it is behind a cell.
     pub(crate) last_list: RefCell<Option<SharedList>>,
 }
@@ -81,6 +97,12 @@ impl Server {
             work: Work::default(),
             backlog: Backlog::default(),
             audit_trail: AuditTrail::default(),
+            slow: SlowRequests::new(config.slow_request_ms),
+            hot: HotPaths::new(now.mono, config.seed),
+            ends: SessionEnds::default(),
+            ending: HashMap::default(),
+            started_ms: now.wall_ms,
+            last_step: now.mono,
             last_list: RefCell::new(None),
             tree,
             config,
@@ -91,6 +113,7 @@ impl Server {
     pub fn step(&mut self, now: Now, input: Input<'_>, effects: &mut Vec<Effect>) {
         let cx = &mut Context { now, effects };
         self.work.begin();
+        self.note_pauses(now);
         match input {
             Input::Accepted { conn, peer } => self.accepted(cx, conn, peer),
             Input::Identified { conn, ids } => self.identified(conn, ids),
@@ -103,7 +126,8 @@ impl Server {
                 self.request(cx, conn, &request);
             }
             Input::Alive { conn } => self.sign_of_life(cx, conn),
-            Input::Disconnected { conn } => self.disconnected(conn),
+            Input::Disconnected { conn } => self.disconnected(cx, conn),
+            Input::ConnectionLost { conn, cause, host } => self.connection_lost(cx.now, conn, cause, host),
             Input::Persisted(seq) => self.persisted(cx, seq),
             Input::SnapshotDone => self.pipeline.snapshots.done(),
             Input::Deadline => {
@@ -113,6 +137,9 @@ impl Server {
                 self.expire_sessions(cx, has_paused);
                 if self.leads() {
                     self.reap(cx);
+                } else {
+                    // Another server decides about sessions now.
+                    self.ending.clear();
                 }
             }
             Input::ExpireSession(session) => self.expire_session(cx, session),

@@ -1,6 +1,8 @@
 //! The sessions that this server knows, in buckets by the time at which they expire.
 
+pub mod ends;
 mod expiry;
+pub(crate) mod gaps;
 pub(crate) mod local;
 pub mod passwords;
 pub(crate) mod pause_detector;
@@ -48,6 +50,14 @@ pub struct Session {
     /// The server that its client is connected to.
     pub owner: Owner,
     bucket: Mono,
+}
+
+impl Session {
+    /// The shortest time for which this server can have heard nothing of the session, ms.
+    pub(crate) fn silent_at_least_ms(&self, now: Mono) -> u64 {
+        let timeout_ms = u64::try_from(self.timeout_ms).unwrap_or(0);
+        now.0.saturating_sub(self.bucket.0.saturating_sub(timeout_ms))
+    }
 }
 
 /// Sessions of one scope by the time at which they expire.

@@ -1,6 +1,9 @@
 //! The core's counts. The shell shows them as `mntr`, metrics and `cons`.
 
+pub mod hot;
 pub mod namespaces;
+pub mod slow_requests;
+pub mod stages;
 
 use crate::{
     input::{Now, RequestHead},

@@ -1,5 +1,6 @@
 //! One client's connection, in a task of its own: it passes requests to the core, and writes what its outbox holds.
 
+mod ending;
 mod frames;
 
 use crate::{
@@ -18,6 +19,7 @@ use crate::{
     tls_handshake::{HandshakeError, PortSecurity, SecuredStream},
     unidentified::UnidentifiedPeer,
 };
+use ending::Garbage;
 use ostler_server_core::{CloseReason, ConnId, Input, input::Mono};
 use std::{
     cell::RefCell,
@@ -71,7 +73,9 @@ enum End {
     /// The peer is gone or the socket failed.
     Io(io::Error),
     /// Bytes that are no frame, or a first frame that is no handshake.
-    Garbage(&'static str),
+    Garbage(Garbage),
+    /// The client has taken nothing of its answers for this number of ms.
+    Stalled(u64),
     /// It was for a four-letter word, which is still to be answered.
     Word(WordRequest),
 }
@@ -86,7 +90,7 @@ impl From<io::Error> for End {
 #[derive(Debug, Clone, Copy)]
 enum Over {
     ByClient,
-    Garbage(&'static str),
+    Garbage(Garbage),
 }
 
 /// The event that a connection has waited for.
@@ -140,6 +144,8 @@ struct ClientConn {
     blocked_since: Option<Mono>,
     looked: Mono,
     noted_alive: Mono,
+    /// The client's program has closed its side after this server had closed its own.
+    other_side_closed: bool,
 }
 
 /// The parts of the server that all connections share.
@@ -235,6 +241,7 @@ fn serve_secured(
         blocked_since: None,
         looked: Mono(0),
         noted_alive: Mono(0),
+        other_side_closed: false,
     };
     async move {
         let mut end = client.run().await;
@@ -248,13 +255,13 @@ fn serve_secured(
 impl ClientConn {
     fn ended(&self, end: End) {
         let (conn, peer) = (self.conn, self.peer);
-        self.driver.disconnected(conn);
+        self.driver.disconnected(conn, self.loss(&end));
         match end {
-            End::Closed | End::Word(_) => {}
+            End::Closed | End::Stalled(_) | End::Word(_) => {}
             End::Io(error) => tracing::debug!(?conn, %peer, %error, "connection lost"),
             End::Garbage(what) => {
                 if let Some(ending) = self.driver.traffic.closed_log.take_line().ending() {
-                    tracing::warn!(?conn, %peer, what, "connection closed{ending}");
+                    tracing::warn!(?conn, %peer, %what, "connection closed{ending}");
                 }
             }
         }
@@ -266,7 +273,7 @@ impl ClientConn {
         match Box::pin(tokio::time::timeout(time, self.until_handshake())).await {
             Err(_) => {
                 self.driver.traffic.count_without_session();
-                return End::Garbage("no handshake in time");
+                return End::Garbage(Garbage::NoHandshakeInTime);
             }
             Ok(Err(end)) => return end,
             Ok(Ok(())) => {}
@@ -381,7 +388,7 @@ impl ClientConn {
                 "a client has taken nothing of its answers for {STALLED_MS} ms, and others wait for the memory that \
                  they take (largeAnswersMaxBytes): its connection is closed, its session goes on"
             );
-            return Err(End::Closed);
+            return Err(End::Stalled(blocked_ms));
         }
         // Pings of the client stand behind requests that wait, so they cannot be read. A client that takes its answers
         // lives. While this server makes the client wait, the client cannot show that it lives.
@@ -414,6 +421,9 @@ impl ClientConn {
                 None if self.sending.is_empty() => match self.stream.try_flush() {
                     Ok(()) => {
                         self.blocked_since = None;
+                        if let Some(number) = self.outbox.take_slow() {
+                            self.driver.slow_written(number);
+                        }
                         return Ok(Some(close));
                     }
                     Err(error) => Err(error),
@@ -465,9 +475,10 @@ impl ClientConn {
         let _ = self.stream.shutdown().await;
         // On the heap: an array would be part of every connection's task for all its life.
         let mut rest = vec![0; 4096];
+        let patience = self.patience_at_end();
         let drained =
             async { while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {} };
-        let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
+        self.other_side_closed = tokio::time::timeout(patience, drained).await.is_ok();
         End::Closed
     }
 }

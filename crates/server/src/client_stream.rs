@@ -7,6 +7,7 @@ use rustls::ServerConnection;
 use std::{
     cell::RefCell,
     io::{self, IoSlice, Read, Write},
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -195,6 +196,11 @@ impl ClientStream {
 
     pub(crate) async fn writable(&self) -> io::Result<()> {
         self.tcp().writable().await
+    }
+
+    /// This server's address of the connection.
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp().local_addr()
     }
 
     fn tcp(&self) -> &TcpStream {

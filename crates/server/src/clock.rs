@@ -16,11 +16,21 @@ impl Clock {
 
     pub(crate) fn now(&self) -> Now {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now { mono: self.mono(), wall_ms: wall.as_millis() as i64 }
+        let mono = self.start.elapsed();
+        Now {
+            mono: Mono(mono.as_millis() as u64),
+            wall_ms: wall.as_millis() as i64,
+            us: (mono.subsec_micros() % 1000) as u16,
+        }
     }
 
     pub(crate) fn mono(&self) -> Mono {
         Mono(self.start.elapsed().as_millis() as u64)
+    }
+
+    /// As [`Clock::mono`], in microseconds.
+    pub(crate) fn mono_us(&self) -> u64 {
+        self.start.elapsed().as_micros() as u64
     }
 
     pub(crate) fn instant(&self, mono: Mono) -> Instant {

@@ -7,6 +7,7 @@ use crate::{
     clock::Clock,
     disk_thread::DiskQueue,
     fan_out::{Notification, Outboxes},
+    host_probe::HostProbe,
     outbox::Outbox,
     peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
@@ -18,6 +19,7 @@ use crate::{
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
     ClientRequest, ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
+    sessions::ends::{EndCause, HostState},
     work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
@@ -92,6 +94,7 @@ pub(crate) struct Driver {
     waiting_for_peers: Arc<AtomicUsize>,
     reloaded: Notify,
     pub(crate) traffic: Traffic,
+    pub(crate) host_probe: HostProbe,
     pub(crate) room: Arc<Room>,
     sasl: SaslQueue,
     pub(crate) audit: Option<Arc<AuditQueue>>,
@@ -122,6 +125,12 @@ pub(crate) struct ShownConn {
     /// The number of notifications that it has got.
     pub(crate) notified: u64,
     pub(crate) has_tls: bool,
+}
+
+/// What the connection's task knows of its end.
+pub(crate) struct Loss {
+    pub(crate) cause: EndCause,
+    pub(crate) host: HostState,
 }
 
 /// The result of handing a connection's requests to the core.
@@ -159,6 +168,7 @@ impl Driver {
             waiting_for_peers: Arc::default(),
             reloaded: Notify::new(),
             traffic: Traffic::default(),
+            host_probe: HostProbe::default(),
             room: Arc::new(room),
             audit,
         }
@@ -242,10 +252,18 @@ impl Driver {
 
     /// Takes the requests of one connection under one lock, until their answers pile up or they have taken their share of
     /// the member's time.
-    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> Taken {
+    ///
+    /// `since_us` is when their bytes were at hand.
+    pub(crate) fn requests(
+        &self,
+        conn: ConnId,
+        outbox: &Outbox,
+        (requests, since_us): (Vec<ClientRequest<'_>>, u64),
+    ) -> Taken {
         let mut taken = Taken { count: 0, waits_for_room: false };
         let core = &mut *self.lock();
         let now = self.clock.now();
+        let waited_us = u32::try_from(now.mono_us().saturating_sub(since_us)).unwrap_or(u32::MAX);
         let began = core.server.work_done();
         for request in requests {
             let promised = core.server.reserved_bytes_of_all();
@@ -258,6 +276,7 @@ impl Driver {
             }
             let is_full = self.room.is_full(promised);
             outbox.count_request();
+            let request = ClientRequest { waited_us, ..request };
             core.server.step(now, Input::Request { conn, request }, &mut core.effects);
             self.route(core);
             taken.count += 1;
@@ -285,12 +304,15 @@ impl Driver {
         (conn, outbox)
     }
 
-    /// A connection that is gone.
-    pub(crate) fn disconnected(&self, conn: ConnId) {
+    /// A connection that is gone, and what is known of its end.
+    pub(crate) fn disconnected(&self, conn: ConnId, loss: Loss) {
+        let Loss { cause, host } = loss;
         let core = &mut *self.lock();
         core.outboxes.remove(&conn);
         self.sasl.gone(conn);
-        core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
+        let now = self.clock.now();
+        core.server.step(now, Input::ConnectionLost { conn, cause, host }, &mut core.effects);
+        core.server.step(now, Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
         self.mind_timer(core);
     }
@@ -339,6 +361,11 @@ impl Driver {
     pub(crate) fn inspect_with_responses<T>(&self, look: impl FnOnce(&Server, &Responses) -> T) -> T {
         let core = &*self.lock();
         look(&core.server, &core.responses)
+    }
+
+    /// The answer to a slow request has been written out.
+    pub(crate) fn slow_written(&self, number: u64) {
+        self.lock().server.slow_request_written(self.clock.now(), number);
     }
 
     /// Counts a four-letter word that has come.
@@ -402,6 +429,7 @@ impl Driver {
         let doors = self.doors.as_ref();
         for effect in effects.drain(..) {
             match effect {
+                Effect::SlowReply { conn, number } => clients.slow(conn, number),
                 Effect::Reply { conn, reply } => clients.reply(conn, &reply),
                 Effect::Notify { conns, zxid, kind, path } => {
                     clients.notify(conns, Notification { zxid, kind, path: &path });

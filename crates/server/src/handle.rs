@@ -2,7 +2,11 @@
 
 use crate::{disk_thread::DiskQueue, driver::Driver, snapshot_thread::SnapshotQueue};
 use ostler_proto::id::SessionId;
-use ostler_server_core::{ConnId, Input, Server};
+use ostler_server_core::{
+    ConnId, Input, Server,
+    sessions::ends::{EndsQuery, EndsReport},
+    stats::{hot::HotReport, slow_requests::SlowReport},
+};
 use std::{fmt, sync::Arc};
 
 /// Inspects and controls a server, from any thread. Cheap to clone. After the server's end it shows the last state, and
@@ -41,6 +45,23 @@ impl ServerHandle {
     /// Closes a client's connection. Requests under way are not answered; the session goes on.
     pub fn close_connection(&self, conn: ConnId) {
         self.driver.step(Input::CloseConnection(conn));
+    }
+
+    /// The records of ended connections and sessions that a query asks for.
+    pub fn session_ends(&self, query: &EndsQuery) -> EndsReport {
+        let now = self.driver.clock.now();
+        self.driver.inspect(|server| server.session_ends(now, query))
+    }
+
+    /// At most `limit` of the last slow requests, after the one with the number `after`.
+    pub fn slow_requests(&self, after: u64, limit: usize) -> SlowReport {
+        self.driver.inspect(|server| server.slow_requests(after, limit))
+    }
+
+    /// The hottest paths and clients of the last minutes, at most `limit` of each kind.
+    pub fn hot_paths(&self, limit: usize) -> HotReport {
+        let now = self.driver.clock.now();
+        self.driver.inspect(|server| server.hot_paths(now, limit))
     }
 
     /// Ends the server as a crash would: operations that wait for the disk are not written any more. A write that has begun

@@ -18,6 +18,7 @@ mod error;
 mod fan_out;
 mod handle;
 mod handshake_turns;
+mod host_probe;
 mod listener;
 mod log_throttle;
 pub mod logging;

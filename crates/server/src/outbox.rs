@@ -19,7 +19,7 @@ use ostler_proto::{
 use ostler_server_core::CloseReason;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
 use tokio::sync::Notify;
 
@@ -116,6 +116,8 @@ pub(crate) struct Outbox {
     wake: Notify,
     unanswered: AtomicUsize,
     holds_back: AtomicBool,
+    /// The number of the last slow request whose answer waits here; 0 for none.
+    slow: AtomicU64,
 }
 
 impl Outbox {
@@ -135,6 +137,7 @@ impl Outbox {
             wake: Notify::new(),
             unanswered: AtomicUsize::new(0),
             holds_back: AtomicBool::new(false),
+            slow: AtomicU64::new(0),
         }
     }
 
@@ -249,6 +252,11 @@ impl Outbox {
         self.lock().close.is_some()
     }
 
+    /// Why the connection is to be closed, if it is.
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.lock().close
+    }
+
     /// Appends bytes as they are.
     #[cfg(test)]
     pub(crate) fn raw(&self, bytes: &[u8]) {
@@ -258,6 +266,19 @@ impl Outbox {
     /// The number of bytes that wait.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// The next answer is that of a slow request with this number.
+    pub(crate) fn mark_slow(&self, number: u64) {
+        self.slow.store(number, Ordering::Relaxed);
+    }
+
+    /// Takes the number of the slow request whose answer waited here, if there is one.
+    pub(crate) fn take_slow(&self) -> Option<u64> {
+        if self.slow.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        Some(self.slow.swap(0, Ordering::Relaxed)).filter(|number| *number > 0)
     }
 
     /// Requests handed to the core and not answered yet.

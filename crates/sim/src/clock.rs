@@ -24,7 +24,7 @@ impl Clock {
     /// The readings of both clocks at a virtual time.
     pub(crate) fn at(&self, now: u64) -> Now {
         let mono = self.mono(now);
-        Now { mono: Mono(mono), wall_ms: EPOCH_MS + mono as i64 + self.ahead_ms }
+        Now { mono: Mono(mono), wall_ms: EPOCH_MS + mono as i64 + self.ahead_ms, us: 0 }
     }
 
     fn mono(&self, now: u64) -> u64 {

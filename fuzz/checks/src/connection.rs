@@ -69,7 +69,7 @@ struct World {
 
 impl World {
     fn new(config: CoreConfig) -> Self {
-        let now = Now { mono: Mono(1000), wall_ms: START_WALL_MS };
+        let now = Now { mono: Mono(1000), wall_ms: START_WALL_MS, us: 0 };
         World {
             server: Server::new(config, Tree::fresh(TYPES), 0, now),
             now,

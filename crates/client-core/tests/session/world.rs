@@ -352,5 +352,5 @@ fn at(ms: u64) -> Mono {
 }
 
 fn server_now(ms: u64) -> Now {
-    Now { mono: server_core::input::Mono(ms), wall_ms: ms as i64 }
+    Now { mono: server_core::input::Mono(ms), wall_ms: ms as i64, us: 0 }
 }

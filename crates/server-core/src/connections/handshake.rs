@@ -16,7 +16,7 @@ use crate::{
     },
     quorum::{ForwardedOp, Revalidation},
     server::Server,
-    sessions::{Owner, passwords::Verdict},
+    sessions::{Owner, ends::EndCause, passwords::Verdict},
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
@@ -59,6 +59,7 @@ impl Server {
         }
         self.stats.connection_requests += 1;
         let Some(pipeline) = self.write_route() else {
+            self.note_refused_return(cx.now, conn, request.session, EndCause::LeaderLost);
             return self.close(cx, conn, CloseReason::NotServing);
         };
         let read_only = pipeline == WriteRoute::ReadOnly;
@@ -67,6 +68,7 @@ impl Server {
         }
         if self.is_behind(Zxid::from_wire(request.last_zxid_seen)) && !planted::is(Bug::OlderTreeServed) {
             // No answer: the client tries another server, which may have the zxid that it has seen.
+            self.note_refused_return(cx.now, conn, request.session, EndCause::ClientAhead);
             return self.close(cx, conn, CloseReason::ClientAhead);
         }
         let (min, max) = (self.config.session_timeout_min_ms, self.config.session_timeout_max_ms);
@@ -162,7 +164,7 @@ impl Server {
             }
         }
         if verdict != Verdict::Right {
-            return self.expired(cx, conn, answer_read_only);
+            return self.expired(cx, conn, session, answer_read_only);
         }
         let known = self.sessions.get(session).is_some_and(|state| !state.closing);
         let lives = match self.write_route() {
@@ -177,7 +179,7 @@ impl Server {
         if lives {
             self.reopened(cx, conn, handshake);
         } else {
-            self.expired(cx, conn, answer_read_only);
+            self.expired(cx, conn, session, answer_read_only);
         }
     }
 
@@ -193,12 +195,14 @@ impl Server {
     ) {
         let is_gone = self.leads() && self.sessions.get(handshake.session).is_none();
         if verdict == Verdict::Unknown && !is_gone {
+            self.note_refused_return(cx.now, conn, handshake.session, EndCause::PasswordUnknown);
             return self.close(cx, conn, CloseReason::PasswordUnknown);
         }
-        self.expired(cx, conn, handshake.answer_read_only);
+        self.expired(cx, conn, handshake.session, handshake.answer_read_only);
     }
 
-    fn expired(&mut self, cx: &mut Context<'_>, conn: ConnId, answer_read_only: bool) {
+    fn expired(&mut self, cx: &mut Context<'_>, conn: ConnId, session: SessionId, answer_read_only: bool) {
+        self.note_refused_return(cx.now, conn, session, EndCause::SessionGone);
         self.count_handshake_answer(conn);
         let read_only = answer_read_only.then_some(self.is_read_only());
         cx.effects.push(Effect::Connected { conn, response: ConnectResponse::expired(read_only) });
@@ -240,6 +244,7 @@ impl Server {
             state.owner = Owner::Here;
         }
         self.sessions.touch(cx.now.mono, session);
+        self.note_taken_up(cx.now, conn, session);
         self.wait_for_earlier_writes(cx, conn, session);
         self.connected(cx, conn, session, answer_read_only);
     }
@@ -276,7 +281,7 @@ impl Server {
         if valid {
             self.reopened(cx, conn, Handshake { session, timeout_ms, answer_read_only });
         } else {
-            self.expired(cx, conn, answer_read_only);
+            self.expired(cx, conn, session, answer_read_only);
         }
     }
 

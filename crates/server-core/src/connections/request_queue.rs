@@ -161,6 +161,7 @@ impl Server {
                     let Some(Waiting::Sync { head, path, .. }) = state.queue.pop_front() else {
                         return;
                     };
+                    self.note_slow_sync(cx, conn, &head, path.as_deref());
                     self.reply(cx, conn, head, Ok(crate::requests::read::sync_body(path.as_deref())));
                 }
                 _ => return,

@@ -7,8 +7,9 @@ use crate::{
     effect::{CloseReason, Effect},
     input::{ConnId, Now},
     pipeline::Outstanding,
-    quorum::{AfterPersist, is_reconfig},
+    quorum::{AfterPersist, EnsembleAct, is_reconfig},
     server::Server,
+    sessions::ends::EndedEphemerals,
     work,
 };
 use alloc::vec::Vec;
@@ -27,7 +28,7 @@ impl Server {
     pub(crate) fn persisted(&mut self, cx: &mut Context<'_>, seq: PersistSeq) {
         self.pipeline.gate.reached(seq);
         let search_id = self.search_id();
-        let mut own = None;
+        let (mut own, mut logged) = (None, None);
         while let Some(held) = self.pipeline.gate.pop() {
             match held {
                 AfterPersist::OwnAck { search_id: of, zxid, made_ms } if of == search_id => {
@@ -35,10 +36,19 @@ impl Server {
                         self.stats.writes.own_ack_ms.add(cx.now.since_wall(made_ms));
                     }
                     own = Some(zxid);
+                    logged = own;
                 }
-                AfterPersist::Ensemble { search_id: of, act } if of == search_id => self.carry_out(cx, act),
+                AfterPersist::Ensemble { search_id: of, act } if of == search_id => {
+                    if let EnsembleAct::Acknowledge { zxid, .. } = act {
+                        logged = Some(zxid);
+                    }
+                    self.carry_out(cx, act);
+                }
                 AfterPersist::OwnAck { .. } | AfterPersist::Ensemble { .. } => {}
             }
+        }
+        if let Some(zxid) = logged {
+            self.note_logged(cx.now, zxid);
         }
         // One of the acts may have ended the epoch.
         if let Some(durable) = own.filter(|_| self.search_id() == search_id) {
@@ -51,6 +61,8 @@ impl Server {
         self.count_acknowledgement(cx.now, from, zxid);
         let Some(proposals) = self.role.proposals_mut() else { return };
         proposals.acknowledge(from, zxid);
+        let committed = proposals.committed();
+        self.pipeline.marks.on_quorum(committed, cx.now.mono_us());
         self.commit_decided(cx);
     }
 
@@ -110,6 +122,8 @@ impl Server {
         if self.config.audit {
             self.audit_ephemerals(cx, &record, &events);
         }
+        let closed = matches!(record.txn, Txn::CloseSession(_));
+        let ended = if closed { self.ended_ephemerals(&events) } else { EndedEphemerals::default() };
         let mut late = Vec::new();
         if planted::is(Bug::WatchAfterReply) {
             late.append(&mut events);
@@ -123,12 +137,18 @@ impl Server {
         if self.config.audit {
             self.audit_outcome(cx, &record, conn, &outcome);
         }
-        let closed = matches!(record.txn, Txn::CloseSession(_));
+        if closed {
+            let ending = self.ending_session(session);
+            // A server that ends a session gives the transaction no xid.
+            let is_by_client = conn.is_some() || record.header.cxid != 0;
+            self.record_session_end(cx.now, &ending, is_by_client, ended);
+        }
         let expired_conn = if closed { self.sessions.remove(session).and_then(|s| s.conn) } else { None };
         if closed {
             self.note_ended(cx.now, session);
         }
         if let Some(conn) = conn {
+            self.note_slow_write(cx, conn, proposal, &record);
             self.answer(cx, conn, proposal.zxid, session, outcome);
         } else if let Some(conn) = expired_conn {
             self.close(cx, conn, CloseReason::SessionExpired);

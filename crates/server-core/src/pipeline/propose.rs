@@ -176,6 +176,7 @@ impl Server {
             zxid,
             record,
             made_ms: cx.now.wall_ms,
+            came_us: cx.now.mono_us(),
             conn: origin.conn(),
         });
         if planted::is(Bug::CommitOutOfTurn) {

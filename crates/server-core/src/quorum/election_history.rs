@@ -292,7 +292,7 @@ mod tests {
     const WALL_MS: i64 = 1_800_000_000_000;
 
     fn at(ms: u64) -> Now {
-        Now { mono: Mono(ms), wall_ms: WALL_MS + ms as i64 }
+        Now { mono: Mono(ms), wall_ms: WALL_MS + ms as i64, us: 0 }
     }
 
     fn member(voters: &[i64]) -> Server {

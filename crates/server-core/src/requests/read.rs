@@ -73,6 +73,9 @@ impl Server {
         request: &ClientRequest<'_>,
         arrived: Mono,
     ) {
+        if self.slow.is_slow(cx.now.mono.0.saturating_sub(arrived.0) + u64::from(request.waited_us) / 1000) {
+            self.note_slow_read(cx, conn, request, arrived);
+        }
         match request.request {
             Request::Unimplemented => return self.refuse_unknown(cx, conn, request.xid),
             Request::CloseSession => return self.close_local(cx, conn, request, arrived),

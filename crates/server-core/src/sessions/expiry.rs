@@ -1,7 +1,11 @@
 //! How sessions end: by their clients, by their time, or by an operator.
 
 use crate::{
-    context::Context, effect::CloseReason, pipeline::propose::WriteOrigin, server::Server, sessions::Scope,
+    context::Context,
+    effect::CloseReason,
+    pipeline::propose::{Requester, WriteOrigin},
+    server::Server,
+    sessions::{Scope, ends::EndCause},
     work,
 };
 use alloc::borrow::Cow;
@@ -47,6 +51,7 @@ impl Server {
             && let Some(session) = self.sessions.expire_next(cx.now.mono, Scope::Global)
         {
             self.stats.stale_sessions_expired += 1;
+            self.note_ending(session, self.expired_cause(cx.now, session));
             self.propose_close(cx, WriteOrigin::server(session));
         }
     }
@@ -54,9 +59,11 @@ impl Server {
     pub(crate) fn expire_session(&mut self, cx: &mut Context<'_>, session: SessionId) {
         let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
         if self.sessions.is_local(session) {
+            self.note_ending(session, EndCause::ByOperator);
             self.expire_local(cx, session);
         } else if self.leads() && alive {
             self.stats.stale_sessions_expired += 1;
+            self.note_ending(session, EndCause::ByOperator);
             self.propose_close(cx, WriteOrigin::server(session));
         }
     }
@@ -66,6 +73,9 @@ impl Server {
         let session = origin.session;
         if let Some(state) = self.sessions.get_mut(session) {
             state.closing = true;
+        }
+        if !matches!(origin.requester, Requester::Server) {
+            self.note_ending(session, EndCause::ClosedByClient);
         }
         let zxid = self.next_zxid();
         let paths = self.pipeline.overlay.ephemerals(&self.tree, session, self.config.types);

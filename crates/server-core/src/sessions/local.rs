@@ -21,7 +21,7 @@ use crate::{
     },
     quorum::ForwardedOp,
     server::Server,
-    sessions::{Owner, Scope},
+    sessions::{Owner, Scope, ends::EndedEphemerals},
 };
 use alloc::collections::VecDeque;
 use hashbrown::HashSet;
@@ -177,6 +177,8 @@ impl Server {
     ) {
         self.reply(cx, conn, request.head(arrived), Ok(Body::None));
         if let Some(session) = self.connections.session(conn) {
+            let ending = self.ending_session(session);
+            self.record_session_end(cx.now, &ending, true, EndedEphemerals::default());
             self.sessions.remove(session);
         }
         self.close(cx, conn, CloseReason::ClosedByClient);
@@ -186,12 +188,15 @@ impl Server {
         while !self.work.is_spent()
             && let Some(session) = self.sessions.expire_next(cx.now.mono, Scope::Local)
         {
+            self.note_ending(session, self.expired_cause(cx.now, session));
             self.expire_local(cx, session);
         }
     }
 
     pub(crate) fn expire_local(&mut self, cx: &mut Context<'_>, session: SessionId) {
         self.stats.stale_sessions_expired += 1;
+        let ending = self.ending_session(session);
+        self.record_session_end(cx.now, &ending, false, EndedEphemerals::default());
         if let Some(conn) = self.sessions.remove(session).and_then(|state| state.conn) {
             self.close(cx, conn, CloseReason::SessionExpired);
         }

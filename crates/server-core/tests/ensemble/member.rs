@@ -107,7 +107,7 @@ impl Member {
             log_from: Zxid::ZERO,
         };
         adjust(&mut ensemble);
-        let server = Server::member(core, ensemble, tree, 0, Now { mono: Mono(0), wall_ms: 0 });
+        let server = Server::member(core, ensemble, tree, 0, Now::default());
         let effects = Vec::new();
         let mut member =
             Member { server, ms: 0, links: 0, effects, saved: None, disk_waits: false, unsaved: None };
@@ -117,7 +117,7 @@ impl Member {
 
     pub(crate) fn step(&mut self, input: Input<'_>) {
         self.ms += 1;
-        let now = Now { mono: Mono(self.ms), wall_ms: 0 };
+        let now = Now { mono: Mono(self.ms), ..Now::default() };
         let mut effects = Vec::new();
         self.server.step(now, input, &mut effects);
         while let Some(effect) = (!effects.is_empty()).then(|| effects.remove(0)) {

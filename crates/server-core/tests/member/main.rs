@@ -19,8 +19,10 @@ mod reaping;
 #[path = "../log/said.rs"]
 mod said;
 mod sequences;
+mod session_ends;
 mod sessions;
 mod sight;
+mod slow_requests;
 mod snapshot_times;
 mod snapshots;
 mod watches;

@@ -64,7 +64,7 @@ pub(crate) struct Member {
 
 /// The session timeout of clients in tests where it does not matter.
 pub(crate) const TIMEOUT_MS: i32 = 10_000;
-const START: Now = Now { mono: Mono(1_000_000), wall_ms: 1_700_000_000_000 };
+const START: Now = Now { mono: Mono(1_000_000), wall_ms: 1_700_000_000_000, us: 0 };
 
 impl Member {
     pub(crate) fn new() -> Member {

@@ -107,7 +107,7 @@ impl World {
     }
 
     pub(crate) fn time(&self) -> Now {
-        Now { mono: Mono(self.now), wall_ms: self.now as i64 }
+        Now { mono: Mono(self.now), wall_ms: self.now as i64, us: 0 }
     }
 
     pub(crate) fn start(&mut self, id: i64) {

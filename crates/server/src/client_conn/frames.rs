@@ -1,6 +1,6 @@
 //! Bytes from a client: the handshake or a four-letter word first, then requests.
 
-use super::{ClientConn, End, Over, SCRATCH};
+use super::{ClientConn, End, Over, SCRATCH, ending::Garbage};
 use crate::{admin::word_exchange::WordRequest, room::Waiter};
 use ostler_proto::{connect::ConnectRequest, frame};
 use ostler_server_core::{ClientRequest, Input};
@@ -12,7 +12,7 @@ struct Frames<'a> {
     /// Where each of them ends, counted from the first byte.
     ends: Vec<usize>,
     /// Why the bytes behind them are no request, if they are none.
-    garbage: Option<&'static str>,
+    garbage: Option<Garbage>,
 }
 
 impl<'a> Frames<'a> {
@@ -24,7 +24,7 @@ impl<'a> Frames<'a> {
                 frame::Split::Frame { payload, used } => {
                     // Less than a request header: upstream closes without an answer.
                     let Ok(request) = ClientRequest::decode(payload) else {
-                        frames.garbage = Some("no request header");
+                        frames.garbage = Some(Garbage::NoRequestHeader);
                         return frames;
                     };
                     at += used;
@@ -32,8 +32,8 @@ impl<'a> Frames<'a> {
                     frames.ends.push(at);
                 }
                 frame::Split::Incomplete { .. } => return frames,
-                frame::Split::BadLength(_) => {
-                    frames.garbage = Some("a frame length below zero or above jute.maxbuffer");
+                frame::Split::BadLength(length) => {
+                    frames.garbage = Some(Garbage::FrameLength(length));
                     return frames;
                 }
             }
@@ -92,10 +92,12 @@ impl ClientConn {
                 return Ok(used);
             }
         }
+        // Once for all requests that came together.
+        let since_us = self.driver.clock.mono_us();
         let Frames { requests, ends, garbage } = Frames::split(bytes, used, self.limits.frame_max);
         if !requests.is_empty() {
             let all = requests.len();
-            let taken = self.driver.requests(self.conn, &self.outbox, requests);
+            let taken = self.driver.requests(self.conn, &self.outbox, (requests, since_us));
             if taken.waits_for_room {
                 self.waiter = Some(Waiter::at(&self.driver.room));
             }
@@ -121,10 +123,10 @@ impl ClientConn {
         }
         match frame::split(bytes, self.limits.frame_max) {
             frame::Split::Incomplete { .. } => Ok(0),
-            frame::Split::BadLength(_) => Err(End::Garbage("a first frame of impossible length")),
+            frame::Split::BadLength(length) => Err(End::Garbage(Garbage::FirstFrameLength(length))),
             frame::Split::Frame { payload, used } => {
                 let request = ConnectRequest::read(payload)
-                    .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
+                    .map_err(|_| End::Garbage(Garbage::NoHandshake))?;
                 self.shaken_hands = true;
                 let chance = getrandom::u64().map_err(io::Error::from)?;
                 self.driver.step(Input::Connect { conn: self.conn, request, chance });

@@ -60,6 +60,8 @@ pub struct RequestLimits {
     /// Bytes that the answers of all connections may take while they wait. `None`, the default, for a part of the
     /// machine's memory.
     pub large_answers_max_bytes: Option<u64>,
+    /// Requests that take this time or more, in ms, are logged with their stages; 1 s by default, `None` for none.
+    pub slow_request_ms: Option<u64>,
 }
 
 /// The folders with the data, and what may be missing in them.
@@ -216,6 +218,7 @@ impl RequestLimits {
             jute_max_buffer: settings.unsigned("jute.maxbuffer").min(LONGEST_FIELD as u32),
             global_outstanding_limit: settings.unsigned("globalOutstandingLimit"),
             large_answers_max_bytes: settings.limit("largeAnswersMaxBytes"),
+            slow_request_ms: u64::try_from(settings.int("slowRequestThresholdMs")).ok(),
         }
     }
 }

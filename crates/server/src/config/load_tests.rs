@@ -88,6 +88,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
             jute_max_buffer: 1_048_575,
             global_outstanding_limit: 1000,
             large_answers_max_bytes: None,
+            slow_request_ms: Some(1000),
         },
         folders: DataFolderSettings {
             data_dir: "/var/lib/zk".into(),
@@ -182,7 +183,7 @@ fn every_obeyed_setting_reaches_the_config() {
          digest.enabled=false\ncloseSessionTxn.enabled=false\nserializeLastProcessedZxid.enabled=false\n\
          snapshot.compression.method=snappy\nsnapshot.trust.empty=true\ndb.autocreate=false\n\
          datadir.autocreate=false\nglobalOutstandingLimit=10\nlargeRequestThreshold=1000\n\
-         largeRequestMaxBytes=5000\nlargeAnswersMaxBytes=6000\nenforceQuota=true\nextendedTypesEnabled=true\nemulate353TTLNodes=true\n\
+         largeRequestMaxBytes=5000\nlargeAnswersMaxBytes=6000\nslowRequestThresholdMs=0\nenforceQuota=true\nextendedTypesEnabled=true\nemulate353TTLNodes=true\n\
          znode.container.checkIntervalMs=70\nznode.container.maxPerMinute=80\n\
          znode.container.maxNeverUsedIntervalMs=90\nskipACL=yes\nDigestAuthenticationProvider.superDigest=super:x=\n\
          enforce.auth.enabled=true\nenforce.auth.schemes=digest, ip\nallowSaslFailedClients=true\n\
@@ -206,6 +207,7 @@ fn every_obeyed_setting_reaches_the_config() {
             jute_max_buffer: 4_194_304,
             global_outstanding_limit: 10,
             large_answers_max_bytes: Some(6000),
+            slow_request_ms: Some(0),
         },
         folders: DataFolderSettings {
             data_dir: "/d".into(),

@@ -173,6 +173,15 @@ const KEYS: &[Key] = &[
         "true",
         Obeyed("Ostler's own: failed authentications are in the audit log, too, as operation authFailed"),
     ),
+    property(
+        "slowRequestThresholdMs",
+        ANY_LONG,
+        "1000",
+        Obeyed(
+            "Ostler's own: requests that take this time or more, in ms, are logged with the times of their stages, and \
+             kept for the command slow_requests. 0 for all requests, -1 for none",
+        ),
+    ),
     file("jvm.pause.monitor", Boolean, "false", Replaced(NO_JVM)),
     file("jvm.pause.info-threshold.ms", ANY_LONG, "1000", Replaced(NO_JVM)),
     file("jvm.pause.warn-threshold.ms", ANY_LONG, "10000", Replaced(NO_JVM)),
