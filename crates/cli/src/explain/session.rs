@@ -24,7 +24,9 @@ const PAGES_MAX: usize = 100;
 /// Asks the HTTP admin server of each member, as each has only what it saw itself. Servers keep the records of the last
 /// few thousand ends in memory, so they know nothing from before their start.
 #[derive(Args)]
-#[command(after_help = "Example: ostler explain session 10.0.0.5 --admin http://host1:8080,http://host2:8080,http://host3:8080")]
+#[command(
+    after_help = "Example: ostler explain session 10.0.0.5 --admin http://host1:8080,http://host2:8080,http://host3:8080"
+)]
 pub(super) struct SessionArgs {
     /// The session's id (0x100a3f77c2d10004), or the client's address (10.0.0.5 or 10.0.0.5:41234).
     #[arg(value_name = "ID|ADDRESS")]
@@ -106,7 +108,8 @@ impl SessionArgs {
     }
 
     fn explain(&self) -> Result<Explained, ExplainError> {
-        let query = EndsQuery::of(&self.subject).ok_or_else(|| ExplainError::Subject(self.subject.clone()))?;
+        let query =
+            EndsQuery::of(&self.subject).ok_or_else(|| ExplainError::Subject(self.subject.clone()))?;
         let files = self.read_files()?;
         let client = AdminClient::new(self.tls.read()?.as_ref())?;
         let ask = |name: &str, value: &str| match &files {
@@ -115,7 +118,11 @@ impl SessionArgs {
         };
         if let Some(session) = query.session {
             let heard = ask("session", &session.to_string());
-            let sessions = if heard.reports.is_empty() { Vec::new() } else { vec![judge(session, &heard.reports, &moment)] };
+            let sessions = if heard.reports.is_empty() {
+                Vec::new()
+            } else {
+                vec![judge(session, &heard.reports, &moment)]
+            };
             return Ok(Explained { sessions, silent: heard.silent, left_out: 0 });
         }
         let heard = ask("address", &self.subject);
@@ -134,7 +141,8 @@ impl SessionArgs {
     fn read_files(&self) -> Result<Option<Vec<EndsReport>>, ExplainError> {
         let report = |path: &PathBuf| {
             let text = fs::read(path).map_err(|cause| ExplainError::File { path: path.clone(), cause })?;
-            serde_json::from_slice(&text).map_err(|cause| ExplainError::NoReport { path: path.clone(), cause })
+            serde_json::from_slice(&text)
+                .map_err(|cause| ExplainError::NoReport { path: path.clone(), cause })
         };
         let reports: Result<Vec<EndsReport>, ExplainError> = self.files.iter().map(report).collect();
         Ok(if self.files.is_empty() { None } else { Some(reports?) })
@@ -145,7 +153,9 @@ impl SessionArgs {
 fn sessions_at(reports: &[EndsReport], query: &EndsQuery) -> Vec<SessionId> {
     let mut ends: Vec<(i64, SessionId)> = Vec::new();
     for report in reports {
-        ends.extend(report.ends.iter().filter(|end| query.is_about(end)).map(|end| (end.ended_ms, end.session)));
+        ends.extend(
+            report.ends.iter().filter(|end| query.is_about(end)).map(|end| (end.ended_ms, end.session)),
+        );
         ends.extend(report.living.iter().map(|living| (i64::MAX, living.session)));
     }
     ends.sort_unstable();
@@ -159,7 +169,8 @@ fn sessions_at(reports: &[EndsReport], query: &EndsQuery) -> Vec<SessionId> {
 /// Asks all servers at once.
 fn ask_all(client: &AdminClient, servers: &[String], about: (&str, &str)) -> Heard {
     let answers: Vec<_> = thread::scope(|scope| {
-        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(move || ask_one(client, server, about))).collect();
+        let asked: Vec<_> =
+            servers.iter().map(|server| scope.spawn(move || ask_one(client, server, about))).collect();
         asked.into_iter().map(thread::ScopedJoinHandle::join).collect()
     });
     let mut heard = Heard::default();

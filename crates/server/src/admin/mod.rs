@@ -8,6 +8,7 @@ pub(crate) mod four_letter_door;
 pub(crate) mod http;
 mod long_reports;
 pub(crate) mod metrics;
+pub mod observations;
 mod process_metrics;
 pub(crate) mod prometheus;
 pub(crate) mod reports;

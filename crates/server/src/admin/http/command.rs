@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Environment,
     GetTraceMask,
     Hash,
+    /// Ostler's own.
+    HotPaths,
     InitialConfiguration,
     IsReadOnly,
     LastSnapshot,
@@ -26,9 +28,13 @@ pub(crate) enum Command {
     Restore,
     Ruok,
     ServerStats,
+    /// Ostler's own: why connections and sessions ended.
+    SessionEnds,
     SetTraceMask,
     /// Of 3.10.
     ShedConnections,
+    /// Ostler's own.
+    SlowRequests,
     Snapshot,
     StatReset,
     Stats,
@@ -44,7 +50,7 @@ use Command::*;
 
 impl Command {
     /// In the order of their names.
-    pub(crate) const ALL: [Command; 30] = [
+    pub(crate) const ALL: [Command; 33] = [
         Configuration,
         ConnectionStatReset,
         Connections,
@@ -54,6 +60,7 @@ impl Command {
         Environment,
         GetTraceMask,
         Hash,
+        HotPaths,
         InitialConfiguration,
         IsReadOnly,
         LastSnapshot,
@@ -64,8 +71,10 @@ impl Command {
         Restore,
         Ruok,
         ServerStats,
+        SessionEnds,
         SetTraceMask,
         ShedConnections,
+        SlowRequests,
         Snapshot,
         StatReset,
         Stats,
@@ -89,6 +98,7 @@ impl Command {
             Environment => &["environment", "env", "envi"],
             GetTraceMask => &["get_trace_mask", "gtmk"],
             Hash => &["hash"],
+            HotPaths => &["hot_paths"],
             InitialConfiguration => &["initial_configuration", "icfg"],
             IsReadOnly => &["is_read_only", "isro"],
             LastSnapshot => &["last_snapshot", "lsnp"],
@@ -99,8 +109,10 @@ impl Command {
             Restore => &["restore", "rest"],
             Ruok => &["ruok"],
             ServerStats => &["server_stats", "srvr"],
+            SessionEnds => &["session_ends"],
             SetTraceMask => &["set_trace_mask", "stmk"],
             ShedConnections => &["shed_connections", "shed"],
+            SlowRequests => &["slow_requests"],
             Snapshot => &["snapshot", "snap"],
             StatReset => &["stat_reset", "srst"],
             Stats => &["stats", "stat"],
@@ -131,7 +143,16 @@ impl Command {
     pub(crate) fn answers_without_tree(self) -> bool {
         matches!(
             self,
-            Elections | Environment | GetTraceMask | SetTraceMask | Monitor | SystemProperties | Zabstate
+            Elections
+                | Environment
+                | HotPaths
+                | SessionEnds
+                | SlowRequests
+                | GetTraceMask
+                | SetTraceMask
+                | Monitor
+                | SystemProperties
+                | Zabstate
         )
     }
 
@@ -168,7 +189,8 @@ impl Command {
             WatchSummary => Word::Wchs,
             Watches => Word::Wchc,
             WatchesByPath => Word::Wchp,
-            InitialConfiguration
+            HotPaths
+            | InitialConfiguration
             | IsReadOnly
             | LastSnapshot
             | Leader
@@ -176,7 +198,9 @@ impl Command {
             | Restore
             | Ruok
             | ServerStats
+            | SessionEnds
             | ShedConnections
+            | SlowRequests
             | Snapshot
             | SystemProperties
             | VotingView

@@ -8,7 +8,14 @@ use super::{
     pages::{self, Page},
     state::AdminState,
 };
-use crate::{admin::four_letter::NOT_SERVING, driver::Driver};
+use crate::{
+    admin::{
+        four_letter::NOT_SERVING,
+        observations::{self, BadParameter},
+    },
+    driver::Driver,
+};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The parameters behind the question mark.
@@ -54,8 +61,10 @@ fn members(state: &AdminState, command: Command, (place, query): (&Place<'_>, &Q
         Command::Elections => elections(&view().elections),
         Command::Environment => bodies::environment(&view()),
         Command::GetTraceMask => bodies::trace_mask(&view()),
+        Command::SessionEnds => observed(observations::session_ends(driver, query)),
         Command::SetTraceMask => set_trace_mask(state, query),
         Command::Hash => bodies::hash(&view()),
+        Command::HotPaths => observed(observations::hot_paths(driver, query)),
         Command::InitialConfiguration => initial_configuration(&state.configuration),
         Command::IsReadOnly => bodies::is_read_only(&view()),
         Command::LastSnapshot => last_snapshot(state),
@@ -63,6 +72,7 @@ fn members(state: &AdminState, command: Command, (place, query): (&Place<'_>, &Q
         Command::Monitor => bodies::monitor(&view()),
         Command::Observers => observers(driver),
         Command::ServerStats => bodies::server_stats(&reports.view_with_figures(driver, word)),
+        Command::SlowRequests => observed(observations::slow_requests(driver, query)),
         Command::Stats => pages::stats(&reports.view_with_figures(driver, word), Page::of(query)),
         Command::SystemProperties => system_properties(state),
         Command::VotingView => member_bodies::voting_view(place),
@@ -72,6 +82,14 @@ fn members(state: &AdminState, command: Command, (place, query): (&Place<'_>, &Q
         Command::Zabstate => member_bodies::zabstate(place),
         // These have answers of their own: see `whole.rs`.
         Command::Restore | Command::ShedConnections | Command::Snapshot => Object::new(),
+    }
+}
+
+/// A report with names as its fields have them. A parameter that cannot be gets an error in the first place.
+fn observed<T: Serialize>(report: Result<T, BadParameter>) -> Object {
+    match report {
+        Ok(report) => serde_json::to_value(report).map(bodies::object).unwrap_or_default(),
+        Err(error) => Object::from_iter([("error".into(), json!(error.to_string()))]),
     }
 }
 
