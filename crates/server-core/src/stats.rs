@@ -4,6 +4,7 @@ pub mod hot;
 pub mod namespaces;
 pub mod slow_requests;
 pub mod stages;
+pub mod traced;
 
 use crate::{
     input::{Now, RequestHead},

@@ -35,6 +35,7 @@ mod snapshot_thread;
 mod timer_task;
 mod tls_files;
 mod tls_handshake;
+mod traces;
 mod traffic;
 mod unidentified;
 mod watched_files;

@@ -6,6 +6,7 @@ use super::settings::Settings;
 use super::tls::KeySet;
 use ostler_tls::settings::{ClientAuth, TlsSettings};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::num::NonZeroU64;
 
 /// The port of the admin server by default.
 pub const ADMIN_PORT: u16 = 8080;
@@ -49,6 +50,33 @@ pub struct AdminHttps {
     pub unification: bool,
     /// The keys `ssl.quorum.*`, as in Java, with the check of clients that `admin.needClientAuth` asks for.
     pub tls: TlsSettings,
+}
+
+/// Traces for OpenTelemetry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceSettings {
+    /// `otlp.endpoint`: the collector's URL, without the path.
+    pub endpoint: String,
+    /// `otlp.sampledOneIn`: one request in this number is traced; 1,000 by default.
+    pub sampled_one_in: NonZeroU64,
+}
+
+impl TraceSettings {
+    /// `None` without an endpoint.
+    pub(super) fn from_settings(settings: &Settings) -> Result<Option<TraceSettings>, ConfigError> {
+        let Some(entry) = settings.entry("otlp.endpoint").filter(|entry| !entry.value.is_empty()) else {
+            return Ok(None);
+        };
+        if !entry.value.starts_with("http://") {
+            return Err(entry.refused(
+                "traces are sent by plain HTTP, as to http://127.0.0.1:4318; run a collector on this machine, and let it \
+                 pass them on",
+            ));
+        }
+        let sampled_one_in = NonZeroU64::new(settings.unsigned("otlp.sampledOneIn").into());
+        let sampled_one_in = sampled_one_in.unwrap_or(NonZeroU64::MIN);
+        Ok(Some(TraceSettings { endpoint: entry.value.clone(), sampled_one_in }))
+    }
 }
 
 /// The port for Prometheus.

@@ -153,6 +153,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
         initial_configuration: String::new(),
         admin: Some(AdminSettings::loopback()),
         metrics: None,
+        traces: None,
         ensemble: None,
     };
     assert_eq!(config, expected);
@@ -271,6 +272,7 @@ fn every_obeyed_setting_reaches_the_config() {
         initial_configuration: String::new(),
         admin: Some(AdminSettings::loopback()),
         metrics: None,
+        traces: None,
         audit: Some(AuditSettings {
             target: AuditTarget::File("/audit.log".into()),
             max_file_bytes: 3 << 20,

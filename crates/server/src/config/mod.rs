@@ -26,7 +26,7 @@ mod load_tests;
 
 use std::path::Path;
 
-pub use admin::{ADMIN_PORT, AdminHttps, AdminSettings, MetricsSettings};
+pub use admin::{ADMIN_PORT, AdminHttps, AdminSettings, MetricsSettings, TraceSettings};
 pub use audit::{AuditSettings, AuditTarget};
 pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};

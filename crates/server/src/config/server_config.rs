@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use super::admin::{AdminSettings, MetricsSettings};
+use super::admin::{AdminSettings, MetricsSettings, TraceSettings};
 use super::audit::AuditSettings;
 use super::ensemble::{self, Deployment, EnsembleSettings, OwnLine, QuorumTls};
 use super::error::{ConfigError, NoteLevel};
@@ -56,6 +56,8 @@ pub struct ServerConfig {
     pub admin: Option<AdminSettings>,
     /// `None`, the default, if there is no port for metrics.
     pub metrics: Option<MetricsSettings>,
+    /// `None`, the default, if nothing is traced.
+    pub traces: Option<TraceSettings>,
     /// `None` for a standalone server.
     pub ensemble: Option<Box<EnsembleSettings>>,
 }
@@ -106,6 +108,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     config.audit = audit;
     config.admin = admin;
     config.metrics = metrics;
+    config.traces = TraceSettings::from_settings(settings)?;
     config.clients.secure = secure.map(Box::new);
     if let Deployment::Ensemble(mut ensemble, _) = deployment {
         ensemble.tls = QuorumTls::read(file, settings)?;
@@ -168,6 +171,7 @@ fn assemble(
         initial_configuration: String::new(),
         admin: None,
         metrics: None,
+        traces: None,
         ensemble: None,
     }
 }

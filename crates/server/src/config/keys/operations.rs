@@ -120,6 +120,23 @@ const KEYS: &[Key] = &[
     ),
     file("metricsProvider.*", Text, "", Replaced(METRICS_POOL)),
     property(
+        "otlp.endpoint",
+        Text,
+        "",
+        Obeyed(
+            "Ostler's own: the URL of an OpenTelemetry collector, such as http://127.0.0.1:4318, that gets traces of sampled \
+             requests by OTLP over HTTP. Without it nothing is traced",
+        ),
+    ),
+    property(
+        "otlp.sampledOneIn",
+        int_from(1),
+        "1000",
+        Obeyed(
+            "Ostler's own: one request in this number is traced, the same ones at all servers with the same number",
+        ),
+    ),
+    property(
         "audit.enable",
         LooseBoolean,
         "false",

@@ -88,6 +88,20 @@ fn metrics_have_a_port_if_the_provider_is_named() {
 }
 
 #[test]
+fn traces_need_an_endpoint_of_plain_http() {
+    assert_eq!(config_of_lines("otlp.sampledOneIn=10\n").traces, None);
+    let traces = config_of_lines("otlp.endpoint=http://127.0.0.1:4318\n").traces.unwrap();
+    assert_eq!((traces.endpoint.as_str(), traces.sampled_one_in.get()), ("http://127.0.0.1:4318", 1000));
+    let traces = config_of_lines("otlp.endpoint=http://h:1\notlp.sampledOneIn=5\n").traces.unwrap();
+    assert_eq!(traces.sampled_one_in.get(), 5);
+    check_error_of_lines(
+        "otlp.endpoint=https://h:1\n",
+        "zoo.cfg:3: otlp.endpoint: traces are sent by plain HTTP, as to http://127.0.0.1:4318; run a collector on this \
+         machine, and let it pass them on",
+    );
+}
+
+#[test]
 fn the_text_of_the_file_is_kept_without_secrets() {
     let text = "dataDir=/d\nclientPort=2181\nssl.keyStore.password = hidden\n\
                 DigestAuthenticationProvider.superDigest=super:hidden\n";

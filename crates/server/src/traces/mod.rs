@@ -1,0 +1,8 @@
+//! OpenTelemetry traces of sampled requests, sent by OTLP. Off by default.
+
+mod exporter;
+mod queue;
+mod spans;
+
+pub(crate) use exporter::{TraceExporter, TraceSettingsError};
+pub(crate) use queue::TraceQueue;
