@@ -4,6 +4,7 @@ mod ask;
 mod moments;
 mod occasion;
 mod page;
+mod server;
 mod session;
 mod summary;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use clap::{Args, Subcommand};
 use page::Page;
 use std::process::ExitCode;
 
-/// Explain how servers elected their leader, or why a session ended
+/// Explain what is wrong with an ensemble, how servers elected their leader, or why a session ended
 #[derive(Args)]
 #[command(
     after_help = "Examples: ostler explain election host1:2181,host2:2181,host3:2181\n          ostler explain session \
@@ -30,6 +31,7 @@ pub(crate) struct Explain {
 #[derive(Subcommand)]
 enum Subject {
     Election(ElectionArgs),
+    Server(server::ServerArgs),
     Session(session::SessionArgs),
 }
 
@@ -58,6 +60,7 @@ impl Explain {
         sigpipe::reset();
         match self.subject {
             Subject::Election(args) => args.run(),
+            Subject::Server(args) => args.run(),
             Subject::Session(args) => args.run(),
         }
     }

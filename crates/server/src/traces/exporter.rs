@@ -41,7 +41,10 @@ pub(crate) struct TraceExporter {
 
 impl TraceExporter {
     /// Starts the thread. The collector need not be there yet.
-    pub(crate) fn start(settings: &TraceSettings, server: ServerId) -> Result<TraceExporter, TraceSettingsError> {
+    pub(crate) fn start(
+        settings: &TraceSettings,
+        server: ServerId,
+    ) -> Result<TraceExporter, TraceSettingsError> {
         let queue = Arc::<TraceQueue>::default();
         let mut exporter = SpanExporter::builder()
             .with_http()

@@ -200,7 +200,8 @@ mod tests {
         let all = spans(&traced(TracedPart::Client), ServerId(1));
         let root = &all[0];
         let us = |time: SystemTime| time.duration_since(root.start_time).unwrap().as_micros();
-        let shown: Vec<_> = all.iter().map(|span| (&*span.name, us(span.start_time), us(span.end_time))).collect();
+        let shown: Vec<_> =
+            all.iter().map(|span| (&*span.name, us(span.start_time), us(span.end_time))).collect();
         let expected = [
             ("setData", 0, 342),
             ("queue", 0, 10),
