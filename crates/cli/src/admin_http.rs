@@ -23,7 +23,9 @@ pub(crate) enum AdminError {
     Unknown,
     #[error("answered what cannot be read: {0}")]
     Unreadable(serde_json::Error),
-    #[error("is asked by https, so a file with the certificate authorities to trust has to be named (--tls-ca)")]
+    #[error(
+        "is asked by https, so a file with the certificate authorities to trust has to be named (--tls-ca)"
+    )]
     NoAuthorities,
 }
 
@@ -48,7 +50,10 @@ impl AdminClient {
     pub(crate) fn new(files: Option<&PemContents>) -> Result<AdminClient, TlsFilesError> {
         let tls = files.map(tls_of).transpose()?;
         let has_authorities = tls.is_some();
-        let config = Agent::config_builder().timeout_global(Some(PATIENCE)).http_status_as_error(false).max_redirects(0);
+        let config = Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false)
+            .max_redirects(0);
         let config = match tls {
             Some(tls) => config.tls_config(tls),
             None => config,
@@ -82,7 +87,12 @@ impl AdminClient {
         if !answer.status().is_success() {
             return Err(AdminError::Status(status));
         }
-        let body = answer.body_mut().with_config().limit(ANSWER_MAX).read_to_vec().map_err(AdminError::Unreachable)?;
+        let body = answer
+            .body_mut()
+            .with_config()
+            .limit(ANSWER_MAX)
+            .read_to_vec()
+            .map_err(AdminError::Unreachable)?;
         serde_json::from_slice(&body).map_err(AdminError::Unreadable)
     }
 }

@@ -79,7 +79,12 @@ impl<'a> ClientRequest<'a> {
     /// Decodes a frame's payload. Fails only where the header is not whole; a bad body is a request too.
     pub fn decode(payload: &'a [u8]) -> Result<Self> {
         let (header, body) = RequestHeader::read(payload)?;
-        Ok(ClientRequest { xid: header.xid, request: Request::read(header.code, body), payload, waited_us: 0 })
+        Ok(ClientRequest {
+            xid: header.xid,
+            request: Request::read(header.code, body),
+            payload,
+            waited_us: 0,
+        })
     }
 
     /// The operation number as sent.

@@ -18,7 +18,10 @@ use crate::{
 };
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
-    ClientRequest, ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
+    ClientRequest, ConnId, Effect, Input, Server,
+    input::Mono,
+    quorum::MemberMode,
+    report::ConnReport,
     sessions::ends::{EndCause, HostState},
     work::WORK_PER_HOLD,
 };

@@ -2,7 +2,10 @@
 
 use crate::{
     admin::observations::{self, BadParameter, Parameters},
-    disk_thread::DiskQueue, driver::Driver, snapshot_thread::SnapshotQueue};
+    disk_thread::DiskQueue,
+    driver::Driver,
+    snapshot_thread::SnapshotQueue,
+};
 use ostler_proto::id::SessionId;
 use ostler_server_core::{
     ConnId, Input, Server,

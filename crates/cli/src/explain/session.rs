@@ -24,7 +24,9 @@ const PAGES_MAX: usize = 100;
 /// Asks the HTTP admin server of each member, as each has only what it saw itself. Servers keep the records of the last
 /// few thousand ends in memory, so they know nothing from before their start.
 #[derive(Args)]
-#[command(after_help = "Example: ostler explain session 10.0.0.5 --admin http://host1:8080,http://host2:8080,http://host3:8080")]
+#[command(
+    after_help = "Example: ostler explain session 10.0.0.5 --admin http://host1:8080,http://host2:8080,http://host3:8080"
+)]
 pub(super) struct SessionArgs {
     /// The session's id (0x100a3f77c2d10004), or the client's address (10.0.0.5 or 10.0.0.5:41234).
     #[arg(value_name = "ID|ADDRESS")]
@@ -106,7 +108,8 @@ impl SessionArgs {
     }
 
     fn explain(&self) -> Result<Explained, ExplainError> {
-        let query = EndsQuery::of(&self.subject).ok_or_else(|| ExplainError::Subject(self.subject.clone()))?;
+        let query =
+            EndsQuery::of(&self.subject).ok_or_else(|| ExplainError::Subject(self.subject.clone()))?;
         let files = self.read_files()?;
         let client = AdminClient::new(self.tls.read()?.as_ref())?;
         let ask = |name: &str, value: &str| match &files {
@@ -115,7 +118,11 @@ impl SessionArgs {
         };
         if let Some(session) = query.session {
             let heard = ask("session", &session.to_string());
-            let sessions = if heard.reports.is_empty() { Vec::new() } else { vec![judge(session, &heard.reports, &moment)] };
+            let sessions = if heard.reports.is_empty() {
+                Vec::new()
+            } else {
+                vec![judge(session, &heard.reports, &moment)]
+            };
             return Ok(Explained { sessions, silent: heard.silent, left_out: 0 });
         }
         let heard = ask("address", &self.subject);
@@ -134,7 +141,8 @@ impl SessionArgs {
     fn read_files(&self) -> Result<Option<Vec<EndsReport>>, ExplainError> {
         let report = |path: &PathBuf| {
             let text = fs::read(path).map_err(|cause| ExplainError::File { path: path.clone(), cause })?;
-            serde_json::from_slice(&text).map_err(|cause| ExplainError::NoReport { path: path.clone(), cause })
+            serde_json::from_slice(&text)
+                .map_err(|cause| ExplainError::NoReport { path: path.clone(), cause })
         };
         let reports: Result<Vec<EndsReport>, ExplainError> = self.files.iter().map(report).collect();
         Ok(if self.files.is_empty() { None } else { Some(reports?) })
@@ -145,7 +153,9 @@ impl SessionArgs {
 fn sessions_at(reports: &[EndsReport], query: &EndsQuery) -> Vec<SessionId> {
     let mut ends: Vec<(i64, SessionId)> = Vec::new();
     for report in reports {
-        ends.extend(report.ends.iter().filter(|end| query.is_about(end)).map(|end| (end.ended_ms, end.session)));
+        ends.extend(
+            report.ends.iter().filter(|end| query.is_about(end)).map(|end| (end.ended_ms, end.session)),
+        );
         ends.extend(report.living.iter().map(|living| (i64::MAX, living.session)));
     }
     ends.sort_unstable();
@@ -159,7 +169,8 @@ fn sessions_at(reports: &[EndsReport], query: &EndsQuery) -> Vec<SessionId> {
 /// Asks all servers at once.
 fn ask_all(client: &AdminClient, servers: &[String], about: (&str, &str)) -> Heard {
     let answers: Vec<_> = thread::scope(|scope| {
-        let asked: Vec<_> = servers.iter().map(|server| scope.spawn(move || ask_one(client, server, about))).collect();
+        let asked: Vec<_> =
+            servers.iter().map(|server| scope.spawn(move || ask_one(client, server, about))).collect();
         asked.into_iter().map(thread::ScopedJoinHandle::join).collect()
     });
     let mut heard = Heard::default();
@@ -223,5 +234,74 @@ impl fmt::Display for Explained {
             writeln!(f, "Note: {} {}", silent.server, silent.problem)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: SessionArgs,
+    }
+
+    /// The answers of a follower and of its leader, after a client was stopped.
+    const FOLLOWER: &str = r#"{"command": "session_ends", "error": null, "server": 2, "now_ms": 99000, "started_ms": 0,
+        "pauses": [], "disk_stalls": [], "living": [], "next": null, "has_forgotten": false, "ends": [{"number": 4,
+        "session": "0x200000000000007", "part": "connection", "ended_ms": 22000, "cause": {"kind": "silent",
+        "timeout_ms": 10000, "silent_ms": 11000}, "led": false, "timeout_ms": 10000, "connection": {"number": 9,
+        "address": "10.0.0.5:41234", "established_ms": 1000, "last_heard_ms": 11000, "gaps_ms": [3300, 3300],
+        "longest_gap_ms": 3300, "requests": 3, "unanswered": 0, "host": "acknowledged"}, "earlier": null,
+        "served_by": null, "server_left": false, "ephemerals": {"count": 0, "paths": [], "passed": []},
+        "returns": []}]}"#;
+    const LEADER: &str = r#"{"server": 1, "now_ms": 99000, "started_ms": 0, "pauses": [], "disk_stalls": [],
+        "living": [], "next": null, "has_forgotten": false, "ends": [{"number": 1, "session": "0x200000000000007",
+        "part": "session", "ended_ms": 22500, "cause": {"kind": "expired", "timeout_ms": 10000, "silent_ms": 10400},
+        "led": true, "timeout_ms": 10000, "connection": null, "earlier": null, "served_by": 2, "server_left": false,
+        "ephemerals": {"count": 1, "paths": ["/locks/a-0000000001"], "passed": [{"from": "/locks/a-0000000001",
+        "to": "/locks/a-0000000002", "session": "0x100000000000002"}]}, "returns": []}]}"#;
+
+    fn explained(subject: &str, answers: &[&str]) -> Result<Explained, ExplainError> {
+        let folder = tempfile::tempdir().unwrap();
+        let files: Vec<String> = answers
+            .iter()
+            .enumerate()
+            .map(|(at, answer)| {
+                let path = folder.path().join(format!("{at}.json"));
+                fs::write(&path, answer).unwrap();
+                path.display().to_string()
+            })
+            .collect();
+        Cli::parse_from(["session", subject, "--from", &files.join(",")]).args.explain()
+    }
+
+    #[test]
+    fn the_answers_of_follower_and_leader_are_put_together() {
+        for subject in ["0x200000000000007", "10.0.0.5", "10.0.0.5:41234"] {
+            let text = explained(subject, &[FOLLOWER, LEADER]).unwrap().to_string();
+            assert!(text.starts_with("Session 0x200000000000007: the client was paused: "), "{text}");
+            for words in
+                ["3300, 3300 ms", "server 1 let the session expire", "/locks/a-0000000002 of session 0x1"]
+            {
+                assert!(text.contains(words), "{words} in {text}");
+            }
+        }
+        let text = explained("0x200000000000007", &[LEADER]).unwrap().to_string();
+        assert!(
+            text.contains("the cause cannot be known, because the client was connected to server 2"),
+            "{text}"
+        );
+        assert!(explained("10.0.0.6", &[FOLLOWER, LEADER]).unwrap().sessions.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        assert!(matches!(explained("host", &[LEADER]), Err(ExplainError::Subject(_))));
+        assert!(matches!(explained("0x1", &["{}"]), Err(ExplainError::NoReport { .. })));
+        let args = Cli::parse_from(["session", "0x1", "--from", "/no/such/file"]).args;
+        assert!(matches!(args.explain(), Err(ExplainError::File { .. })));
     }
 }

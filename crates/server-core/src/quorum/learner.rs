@@ -288,7 +288,13 @@ impl Server {
         if !planted::is(Bug::DiffNotLogged) || serves {
             self.pipeline.persist(cx, op);
         }
-        self.pipeline.outstanding.push_back(Outstanding { zxid, record, made_ms, came_us: cx.now.mono_us(), conn: None });
+        self.pipeline.outstanding.push_back(Outstanding {
+            zxid,
+            record,
+            made_ms,
+            came_us: cx.now.mono_us(),
+            conn: None,
+        });
         true
     }
 

@@ -1,8 +1,8 @@
 //! Notes slow requests with their stages, and which paths and clients requests are of.
 
 use crate::{
-    context::Context,
     connections::request_queue::Waiting,
+    context::Context,
     input::{ClientRequest, ConnId, Mono, Now, RequestHead},
     pipeline::Outstanding,
     server::Server,
@@ -88,7 +88,8 @@ impl Server {
         proposal: &Outstanding,
         record: &TxnRecord<'_>,
     ) {
-        let Some(Waiting::Write { head, .. }) = self.connections.get(conn).and_then(|state| state.queue.front())
+        let Some(Waiting::Write { head, .. }) =
+            self.connections.get(conn).and_then(|state| state.queue.front())
         else {
             return;
         };
@@ -107,7 +108,8 @@ impl Server {
         };
         let total_us = now_us.saturating_sub(arrived_us) + u64::from(head.waited_us);
         let path = path_of_txn(&record.txn);
-        let part = SlowPart { xid: head.xid.0, code: head.code, path, zxid: Some(proposal.zxid), total_us, stages };
+        let part =
+            SlowPart { xid: head.xid.0, code: head.code, path, zxid: Some(proposal.zxid), total_us, stages };
         self.note_slow(cx, conn, part);
     }
 

@@ -11,10 +11,10 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::net::{IpAddr, SocketAddr};
 use hashbrown::HashMap;
 use ostler_proto::id::{ServerId, SessionId};
+use record::RETURNS_MAX;
 pub use record::{
     EndCause, EndedConnection, EndedEphemerals, EndedPart, HostState, PassedPlace, Return, SessionEnd,
 };
-use record::RETURNS_MAX;
 use rustc_hash::FxBuildHasher;
 
 /// The most records that are kept.
@@ -155,7 +155,10 @@ impl EndsQuery {
     /// Whether a record is one of those that are asked for.
     pub fn is_about(&self, end: &SessionEnd) -> bool {
         let session = self.session.is_none_or(|session| session == end.session);
-        session && self.address.is_none_or(|wanted| end.connection.as_ref().is_some_and(|of| is_at(of.address, wanted)))
+        session
+            && self
+                .address
+                .is_none_or(|wanted| end.connection.as_ref().is_some_and(|of| is_at(of.address, wanted)))
     }
 }
 

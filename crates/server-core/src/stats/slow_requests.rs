@@ -225,7 +225,9 @@ mod tests {
     #[test]
     fn a_flood_has_few_lines() {
         let mut slow = SlowRequests::new(Some(0));
-        let lines = |slow: &mut SlowRequests, now| (0..1000).filter(|_| slow.take_line(now) != SlowLine::None).count();
+        let lines = |slow: &mut SlowRequests, now| {
+            (0..1000).filter(|_| slow.take_line(now) != SlowLine::None).count()
+        };
         assert_eq!(lines(&mut slow, Mono(60_000)), 20);
         assert_eq!(lines(&mut slow, Mono(60_001)), 0);
         assert_eq!(lines(&mut slow, Mono(120_000)), 20);

@@ -224,7 +224,10 @@ fn ephemerals_and_the_next_in_line_are_listed() {
     assert_eq!(end.ephemerals.count, 3);
     assert_eq!(end.ephemerals.paths.len(), 3);
     let [passed] = &end.ephemerals.passed[..] else { panic!("{:?}", end.ephemerals.passed) };
-    assert_eq!((passed.session, passed.from.ends_with("0000000001"), passed.to.ends_with("0000000002")), (second.session, true, true));
+    assert_eq!(
+        (passed.session, passed.from.ends_with("0000000001"), passed.to.ends_with("0000000002")),
+        (second.session, true, true)
+    );
     assert!(verdict(&m, first).facts.iter().any(|fact| fact.contains("first in line")));
 }
 
@@ -255,12 +258,17 @@ fn clients_are_found_by_their_addresses() {
     m.ask(client, close_session()).unwrap();
     let living = m.join();
     let address = ends(&m, client)[0].connection.as_ref().unwrap().address;
-    for (subject, found) in [(address.to_string(), 1), (address.ip().to_string(), 1), ("9.9.9.9".to_owned(), 0)] {
+    for (subject, found) in
+        [(address.to_string(), 1), (address.ip().to_string(), 1), ("9.9.9.9".to_owned(), 0)]
+    {
         let query = EndsQuery::of(&subject).unwrap();
         let report = m.server.session_ends(m.now, &query);
         assert_eq!((report.ends.len(), report.living.len()), (found, found), "{subject}");
     }
     assert!(EndsQuery::of("0xzz").is_none() && EndsQuery::of("host").is_none());
-    assert_eq!(EndsQuery::of("0xff00000000000001").unwrap().session.unwrap().0, 0xff00_0000_0000_0001_u64 as i64);
+    assert_eq!(
+        EndsQuery::of("0xff00000000000001").unwrap().session.unwrap().0,
+        0xff00_0000_0000_0001_u64 as i64
+    );
     assert_eq!(verdict(&m, living).kind, VerdictKind::Lives);
 }

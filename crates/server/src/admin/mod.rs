@@ -6,6 +6,6 @@ mod elections_tests;
 pub mod four_letter;
 pub(crate) mod four_letter_door;
 mod long_reports;
-pub mod observations;
 pub(crate) mod metrics;
+pub mod observations;
 pub(crate) mod word_exchange;

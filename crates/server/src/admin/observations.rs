@@ -47,7 +47,8 @@ pub(crate) fn slow_requests(driver: &Driver, parameters: &Parameters) -> Result<
 
 /// The hottest paths and clients: `limit=N` of each kind, 20 by default.
 pub(crate) fn hot_paths(driver: &Driver, parameters: &Parameters) -> Result<HotReport, BadParameter> {
-    let wanted = number(parameters, "limit")?.map_or(HOT_LIMIT, |limit| usize::try_from(limit).unwrap_or(HOT_MAX));
+    let wanted =
+        number(parameters, "limit")?.map_or(HOT_LIMIT, |limit| usize::try_from(limit).unwrap_or(HOT_MAX));
     let now = driver.clock.now();
     Ok(driver.inspect(|server| server.hot_paths(now, wanted.min(HOT_MAX))))
 }
@@ -55,11 +56,13 @@ pub(crate) fn hot_paths(driver: &Driver, parameters: &Parameters) -> Result<HotR
 fn ends_query(parameters: &Parameters) -> Result<EndsQuery, BadParameter> {
     let bad = |name, value: &str, needed| BadParameter { name, value: value.to_owned(), needed };
     let session = parameters.get("session").map(|text| {
-        session_of(text).ok_or_else(|| bad("session", text, "a session id is 0x and up to 16 hexadecimal digits"))
+        session_of(text)
+            .ok_or_else(|| bad("session", text, "a session id is 0x and up to 16 hexadecimal digits"))
     });
     let address = parameters.get("address").map(|text| {
         let address = EndsQuery::of(text).and_then(|query| query.address);
-        address.ok_or_else(|| bad("address", text, "an address is as 10.0.0.5, 10.0.0.5:41234 or [::1]:41234"))
+        address
+            .ok_or_else(|| bad("address", text, "an address is as 10.0.0.5, 10.0.0.5:41234 or [::1]:41234"))
     });
     Ok(EndsQuery {
         session: session.transpose()?,
@@ -95,13 +98,18 @@ mod tests {
         let query = ends_query(&parameters("session=0x10&address=10.0.0.5&after=7&limit=9")).unwrap();
         assert_eq!((query.session.map(|session| session.0), query.after, query.limit), (Some(16), 7, 9));
         assert_eq!(query.address, Some(([10, 0, 0, 5], 0).into()));
-        assert_eq!(ends_query(&parameters("")).unwrap(), EndsQuery { limit: ends::ANSWER_MAX, ..EndsQuery::default() });
+        assert_eq!(
+            ends_query(&parameters("")).unwrap(),
+            EndsQuery { limit: ends::ANSWER_MAX, ..EndsQuery::default() }
+        );
         assert_eq!(limit(&parameters("limit=99999"), 10), Ok(10));
     }
 
     #[test]
     fn bad_values_are_refused_with_what_is_needed() {
-        for text in ["session=10", "session=0x", "session=0x11112222333344445", "address=host", "after=-1", "limit=x"] {
+        for text in
+            ["session=10", "session=0x", "session=0x11112222333344445", "address=host", "after=-1", "limit=x"]
+        {
             let refused = ends_query(&parameters(text)).unwrap_err();
             assert!(refused.to_string().starts_with(&format!("{text} is not allowed: ")), "{refused}");
         }

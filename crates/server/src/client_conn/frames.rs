@@ -125,8 +125,8 @@ impl ClientConn {
             frame::Split::Incomplete { .. } => Ok(0),
             frame::Split::BadLength(length) => Err(End::Garbage(Garbage::FirstFrameLength(length))),
             frame::Split::Frame { payload, used } => {
-                let request = ConnectRequest::read(payload)
-                    .map_err(|_| End::Garbage(Garbage::NoHandshake))?;
+                let request =
+                    ConnectRequest::read(payload).map_err(|_| End::Garbage(Garbage::NoHandshake))?;
                 self.shaken_hands = true;
                 let chance = getrandom::u64().map_err(io::Error::from)?;
                 self.driver.step(Input::Connect { conn: self.conn, request, chance });

@@ -10,5 +10,6 @@ pub(crate) fn serialize<S: Serializer>(session: &SessionId, to: S) -> Result<S::
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SessionId, D::Error> {
     let text = String::deserialize(from)?;
-    super::session_of(&text).ok_or_else(|| D::Error::custom("a session id is 0x and up to 16 hexadecimal digits"))
+    super::session_of(&text)
+        .ok_or_else(|| D::Error::custom("a session id is 0x and up to 16 hexadecimal digits"))
 }

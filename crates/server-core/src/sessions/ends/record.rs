@@ -241,7 +241,8 @@ impl SessionEnd {
     /// About the bytes of memory that the record takes.
     pub(super) fn bytes(&self) -> usize {
         let paths = self.ephemerals.paths.iter().map(|path| path.len() + 40).sum::<usize>();
-        let passed = self.ephemerals.passed.iter().map(|one| one.from.len() + one.to.len() + 100).sum::<usize>();
+        let passed =
+            self.ephemerals.passed.iter().map(|one| one.from.len() + one.to.len() + 100).sum::<usize>();
         size_of::<SessionEnd>() + paths + passed + self.cause.bytes() + 32 + RETURNS_MAX * size_of::<Return>()
     }
 }

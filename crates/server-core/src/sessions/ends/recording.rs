@@ -122,7 +122,13 @@ impl Server {
 
     /// A client was refused that came back with a session. Only what is known of the session's end grows by it, so
     /// nobody can fill the records with sessions that never were.
-    pub(crate) fn note_refused_return(&mut self, now: Now, conn: ConnId, session: SessionId, cause: EndCause) {
+    pub(crate) fn note_refused_return(
+        &mut self,
+        now: Now,
+        conn: ConnId,
+        session: SessionId,
+        cause: EndCause,
+    ) {
         if let Some(state) = self.connections.get(conn) {
             let back = Return { at_ms: now.wall_ms, address: state.peer, refused: Some(cause) };
             self.ends.note_return(session, back);
@@ -162,13 +168,15 @@ impl Server {
         if !self.leads() && conn.is_none() && earlier.is_none() {
             return;
         }
-        let earlier = earlier.filter(|_| conn.is_none()).map(|end| (end.number, end.ended_ms, end.connection.as_ref()));
+        let earlier =
+            earlier.filter(|_| conn.is_none()).map(|end| (end.number, end.ended_ms, end.connection.as_ref()));
         let last_heard = earlier.and_then(|(_, _, of)| of).map(|of| of.last_heard_ms);
         let earlier = earlier.map(|(number, ..)| number);
         let cause = match noted {
             _ if is_by_client => EndCause::ClosedByClient,
             Some(EndCause::Expired { timeout_ms, silent_ms }) => {
-                let heard_here = last_heard.filter(|_| owner == Owner::Here).map(|heard| now.since_wall(heard));
+                let heard_here =
+                    last_heard.filter(|_| owner == Owner::Here).map(|heard| now.since_wall(heard));
                 EndCause::Expired { timeout_ms, silent_ms: heard_here.unwrap_or(silent_ms).max(silent_ms) }
             }
             Some(cause) => cause,
@@ -303,7 +311,8 @@ impl Server {
             return self.living_session(now, session).into_iter().collect();
         }
         let Some(wanted) = query.address else { return Vec::new() };
-        let open = self.connections.iter().filter(|(_, state)| !state.is_closed() && is_at(state.peer, wanted));
+        let open =
+            self.connections.iter().filter(|(_, state)| !state.is_closed() && is_at(state.peer, wanted));
         let sessions = open.filter_map(|(_, state)| self.living_session(now, state.session()?));
         let mut living: Vec<LivingSession> = sessions.take(LIVING_MAX).collect();
         living.sort_unstable_by_key(|one| (one.established_ms, one.session));

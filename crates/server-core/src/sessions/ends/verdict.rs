@@ -143,7 +143,8 @@ impl<'a> Case<'a> {
     /// Whether the client is connected now, by a connection made at this time or later.
     fn is_connected_since(&self, at_ms: i64) -> bool {
         let connected = self.reports.iter().flat_map(|report| &report.living);
-        let mut established = connected.filter(|one| one.session == self.session).filter_map(|one| one.established_ms);
+        let mut established =
+            connected.filter(|one| one.session == self.session).filter_map(|one| one.established_ms);
         established.any(|established| established >= at_ms)
     }
 
@@ -199,7 +200,9 @@ impl<'a> Case<'a> {
             return (VerdictKind::Unknown, not_asked(server));
         }
         match &last.witness.end.cause {
-            EndCause::Expired { .. } | EndCause::Silent { .. } | EndCause::EndedByLeader => self.judge_silence(last),
+            EndCause::Expired { .. } | EndCause::Silent { .. } | EndCause::EndedByLeader => {
+                self.judge_silence(last)
+            }
             cause => self.judge_loss(end, last, cause),
         }
     }
@@ -284,7 +287,12 @@ impl<'a> Case<'a> {
     }
 
     /// The connection had ended before the session expired.
-    fn judge_loss(&self, end: Witness<'a>, last: LastConnection<'a>, cause: &EndCause) -> (VerdictKind, String) {
+    fn judge_loss(
+        &self,
+        end: Witness<'a>,
+        last: LastConnection<'a>,
+        cause: &EndCause,
+    ) -> (VerdictKind, String) {
         let server = last.witness.report.server.0;
         let ended_ms = last.witness.end.ended_ms;
         let late = self.returns().filter(|back| back.refused == Some(EndCause::SessionGone));
@@ -339,7 +347,10 @@ impl<'a> Case<'a> {
     fn judge_connection(&self) -> (VerdictKind, String) {
         let Some(last) = self.last_connection() else {
             if self.living() {
-                return (VerdictKind::Lives, "the session lives, and no connection of it has ended here".into());
+                return (
+                    VerdictKind::Lives,
+                    "the session lives, and no connection of it has ended here".into(),
+                );
             }
             return (VerdictKind::Unknown, words::no_record(self.reports));
         };
@@ -387,9 +398,10 @@ fn closed_by_server(cause: &EndCause, server: i64) -> Option<(VerdictKind, Strin
         ),
         EndCause::BadFrame { problem } => (VerdictKind::ClientFault, format!("the client sent {problem}")),
         EndCause::Protocol => (VerdictKind::ClientFault, "the client sent what no client sends".into()),
-        EndCause::TooManyUnread => {
-            (VerdictKind::ClientFault, "the client did not read its notifications, and too many waited".into())
-        }
+        EndCause::TooManyUnread => (
+            VerdictKind::ClientFault,
+            "the client did not read its notifications, and too many waited".into(),
+        ),
         EndCause::SlowReader { blocked_ms } => {
             (VerdictKind::ClientFault, format!("the client read nothing of its answers for {blocked_ms} ms"))
         }
@@ -399,7 +411,9 @@ fn closed_by_server(cause: &EndCause, server: i64) -> Option<(VerdictKind, Strin
         }
         EndCause::AuthFailed => (VerdictKind::AuthFailed, "the client's authentication failed".into()),
         EndCause::LeaderLost => (VerdictKind::Server, format!("server {server} had no leader any more")),
-        EndCause::ReadOnly => (VerdictKind::Server, format!("server {server} only served read-only sessions")),
+        EndCause::ReadOnly => {
+            (VerdictKind::Server, format!("server {server} only served read-only sessions"))
+        }
         EndCause::ByOperator => {
             (VerdictKind::Operator, format!("an operator closed the connection at server {server}"))
         }
@@ -407,4 +421,3 @@ fn closed_by_server(cause: &EndCause, server: i64) -> Option<(VerdictKind, Strin
     };
     Some((kind, why))
 }
-

@@ -92,7 +92,10 @@ mod tests {
                 }
                 if counter.count > 0 {
                     let least = counter.count - counter.error;
-                    assert!((least..=counter.count).contains(count), "seed {seed}: {key} {count} {counter:?}");
+                    assert!(
+                        (least..=counter.count).contains(count),
+                        "seed {seed}: {key} {count} {counter:?}"
+                    );
                 }
             }
             assert!(sketch.iter().count() <= COUNTERS);

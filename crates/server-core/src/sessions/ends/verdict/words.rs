@@ -44,7 +44,11 @@ fn of_record(witness: Witness<'_>, clock: &dyn Fn(i64) -> String, facts: &mut Ve
     let (server, at) = (report.server.0, clock(end.ended_ms));
     match (end.part, &end.connection) {
         (EndedPart::Session, Some(of)) if end.led => {
-            facts.push(format!("At {at} server {server} {}. {}", ended(&end.cause), connected(of, server, clock)));
+            facts.push(format!(
+                "At {at} server {server} {}. {}",
+                ended(&end.cause),
+                connected(of, server, clock)
+            ));
         }
         (EndedPart::Session, Some(of)) => facts.push(format!(
             "At {at} server {server} saw the end of the session. {}",
@@ -52,7 +56,11 @@ fn of_record(witness: Witness<'_>, clock: &dyn Fn(i64) -> String, facts: &mut Ve
         )),
         (EndedPart::Session, None) => facts.push(format!("At {at} server {server} {}.", ended(&end.cause))),
         (EndedPart::Connection, Some(of)) => {
-            facts.push(format!("At {at} server {server} {}. {}", lost(&end.cause), connected(of, server, clock)));
+            facts.push(format!(
+                "At {at} server {server} {}. {}",
+                lost(&end.cause),
+                connected(of, server, clock)
+            ));
         }
         (EndedPart::Connection, None) => {}
     }
@@ -61,11 +69,15 @@ fn of_record(witness: Witness<'_>, clock: &dyn Fn(i64) -> String, facts: &mut Ve
     }
     let gone = &end.ephemerals;
     if gone.count > 0 && end.led {
-        let named = gone.paths.iter().take(NAMED_MAX).map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
+        let named =
+            gone.paths.iter().take(NAMED_MAX).map(|path| path.as_str()).collect::<Vec<_>>().join(", ");
         let more = if gone.count as usize > NAMED_MAX { ", ..." } else { "" };
         facts.push(format!("{} went with the session: {named}{more}.", ephemerals(gone.count)));
         for passed in gone.passed.iter().take(NAMED_MAX) {
-            facts.push(format!("{} was first in line; {} of session {} is now.", passed.from, passed.to, passed.session));
+            facts.push(format!(
+                "{} was first in line; {} of session {} is now.",
+                passed.from, passed.to, passed.session
+            ));
         }
     }
     for back in &end.returns {
@@ -159,7 +171,12 @@ fn refusal(cause: &EndCause) -> String {
 }
 
 /// Times in which a server did not work, while the session was on its way to its end.
-fn not_working(report: &EndsReport, (from, to): (i64, i64), clock: &dyn Fn(i64) -> String, facts: &mut Vec<String>) {
+fn not_working(
+    report: &EndsReport,
+    (from, to): (i64, i64),
+    clock: &dyn Fn(i64) -> String,
+    facts: &mut Vec<String>,
+) {
     let server = report.server.0;
     for pause in report.pauses.iter().filter(|pause| pause.overlaps(from, to)).take(NAMED_MAX) {
         let ms = pause.to_ms - pause.from_ms;
@@ -167,7 +184,10 @@ fn not_working(report: &EndsReport, (from, to): (i64, i64), clock: &dyn Fn(i64) 
     }
     for stall in report.disk_stalls.iter().filter(|stall| stall.overlaps(from, to)).take(NAMED_MAX) {
         let ms = stall.to_ms - stall.from_ms;
-        facts.push(format!("The disk of server {server} took {ms} ms for a write, until {}.", clock(stall.to_ms)));
+        facts.push(format!(
+            "The disk of server {server} took {ms} ms for a write, until {}.",
+            clock(stall.to_ms)
+        ));
     }
     if (from..=to).contains(&report.started_ms) {
         facts.push(format!("Server {server} started at {}.", clock(report.started_ms)));
