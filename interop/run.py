@@ -172,6 +172,7 @@ def checks(args, port):
             Check("mixed", "ensemble.mixed", common + (["--kills", "2"] if args.quick else []) + quick),
             Check("migrate", "ensemble.migrate", common),
             Check("secrets", "ensemble.secrets", common),
+            Check("session-ends", "ensemble.session_ends", common + quick),
             Check("reconfig", "ensemble.reconfig", common),
             Check("local-sessions", "ensemble.local_sessions", common + quick),
             Check("read-only", "ensemble.read_only", common + quick),

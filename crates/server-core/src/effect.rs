@@ -105,14 +105,6 @@ pub enum Effect {
         /// The answer to the handshake, which the shell sends as a frame.
         response: ConnectResponse,
     },
-    /// The next answer to this client is that of a slow request. When it has been written out, the shell calls
-    /// [`Server::slow_request_written`](crate::Server::slow_request_written).
-    SlowReply {
-        /// The client's connection.
-        conn: ConnId,
-        /// The number of the record.
-        number: u64,
-    },
     /// Answer a request. Replies of one connection come in the order of its requests.
     Reply {
         /// The client's connection.

@@ -25,13 +25,6 @@ impl<'a> ClientEffects<'a> {
         ClientEffects { fan: FanOut::default(), outboxes, responses, refused_log }
     }
 
-    /// The next answer to this connection is that of a slow request.
-    pub(crate) fn slow(&mut self, conn: ConnId, number: u64) {
-        if let Some(outbox) = self.outboxes.get(&conn) {
-            outbox.mark_slow(number);
-        }
-    }
-
     pub(crate) fn reply(&mut self, conn: ConnId, reply: &Reply) {
         self.fan.before_others_to(conn, self.outboxes);
         if let Some(outbox) = self.outboxes.get(&conn) {

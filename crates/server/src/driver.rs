@@ -427,12 +427,16 @@ impl Driver {
 
     /// Passes the effects of a step to the clients' connections, the disk, and the other servers.
     fn route(&self, core: &mut Core) {
+        for (conn, number) in core.server.take_slow_replies() {
+            if let Some(outbox) = core.outboxes.get(&conn) {
+                outbox.mark_slow(number);
+            }
+        }
         let Core { effects, outboxes, links, responses, .. } = core;
         let mut clients = ClientEffects::new(outboxes, responses, &self.traffic.refused_log);
         let doors = self.doors.as_ref();
         for effect in effects.drain(..) {
             match effect {
-                Effect::SlowReply { conn, number } => clients.slow(conn, number),
                 Effect::Reply { conn, reply } => clients.reply(conn, &reply),
                 Effect::Notify { conns, zxid, kind, path } => {
                     clients.notify(conns, Notification { zxid, kind, path: &path });

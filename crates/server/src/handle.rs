@@ -1,10 +1,15 @@
 //! A handle by which a program inspects and controls a running server.
 
-use crate::{disk_thread::DiskQueue, driver::Driver, snapshot_thread::SnapshotQueue};
+use crate::{
+    admin::observations::{self, BadParameter, Parameters},
+    disk_thread::DiskQueue,
+    driver::Driver,
+    snapshot_thread::SnapshotQueue,
+};
 use ostler_proto::id::SessionId;
 use ostler_server_core::{
     ConnId, Input, Server,
-    sessions::ends::{EndsQuery, EndsReport},
+    sessions::ends::EndsReport,
     stats::{hot::HotReport, slow_requests::SlowReport},
 };
 use std::{fmt, sync::Arc};
@@ -47,21 +52,19 @@ impl ServerHandle {
         self.driver.step(Input::CloseConnection(conn));
     }
 
-    /// The records of ended connections and sessions that a query asks for.
-    pub fn session_ends(&self, query: &EndsQuery) -> EndsReport {
-        let now = self.driver.clock.now();
-        self.driver.inspect(|server| server.session_ends(now, query))
+    /// The records of ended connections and sessions: the answer of the command `session_ends` to these parameters.
+    pub fn session_ends(&self, parameters: &Parameters) -> Result<EndsReport, BadParameter> {
+        observations::session_ends(&self.driver, parameters)
     }
 
-    /// At most `limit` of the last slow requests, after the one with the number `after`.
-    pub fn slow_requests(&self, after: u64, limit: usize) -> SlowReport {
-        self.driver.inspect(|server| server.slow_requests(after, limit))
+    /// The last slow requests: the answer of the command `slow_requests` to these parameters.
+    pub fn slow_requests(&self, parameters: &Parameters) -> Result<SlowReport, BadParameter> {
+        observations::slow_requests(&self.driver, parameters)
     }
 
-    /// The hottest paths and clients of the last minutes, at most `limit` of each kind.
-    pub fn hot_paths(&self, limit: usize) -> HotReport {
-        let now = self.driver.clock.now();
-        self.driver.inspect(|server| server.hot_paths(now, limit))
+    /// The hottest paths and clients of the last minutes: the answer of the command `hot_paths` to these parameters.
+    pub fn hot_paths(&self, parameters: &Parameters) -> Result<HotReport, BadParameter> {
+        observations::hot_paths(&self.driver, parameters)
     }
 
     /// Ends the server as a crash would: operations that wait for the disk are not written any more. A write that has begun

@@ -236,3 +236,72 @@ impl fmt::Display for Explained {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: SessionArgs,
+    }
+
+    /// The answers of a follower and of its leader, after a client was stopped.
+    const FOLLOWER: &str = r#"{"command": "session_ends", "error": null, "server": 2, "now_ms": 99000, "started_ms": 0,
+        "pauses": [], "disk_stalls": [], "living": [], "next": null, "has_forgotten": false, "ends": [{"number": 4,
+        "session": "0x200000000000007", "part": "connection", "ended_ms": 22000, "cause": {"kind": "silent",
+        "timeout_ms": 10000, "silent_ms": 11000}, "led": false, "timeout_ms": 10000, "connection": {"number": 9,
+        "address": "10.0.0.5:41234", "established_ms": 1000, "last_heard_ms": 11000, "gaps_ms": [3300, 3300],
+        "longest_gap_ms": 3300, "requests": 3, "unanswered": 0, "host": "acknowledged"}, "earlier": null,
+        "served_by": null, "server_left": false, "ephemerals": {"count": 0, "paths": [], "passed": []},
+        "returns": []}]}"#;
+    const LEADER: &str = r#"{"server": 1, "now_ms": 99000, "started_ms": 0, "pauses": [], "disk_stalls": [],
+        "living": [], "next": null, "has_forgotten": false, "ends": [{"number": 1, "session": "0x200000000000007",
+        "part": "session", "ended_ms": 22500, "cause": {"kind": "expired", "timeout_ms": 10000, "silent_ms": 10400},
+        "led": true, "timeout_ms": 10000, "connection": null, "earlier": null, "served_by": 2, "server_left": false,
+        "ephemerals": {"count": 1, "paths": ["/locks/a-0000000001"], "passed": [{"from": "/locks/a-0000000001",
+        "to": "/locks/a-0000000002", "session": "0x100000000000002"}]}, "returns": []}]}"#;
+
+    fn explained(subject: &str, answers: &[&str]) -> Result<Explained, ExplainError> {
+        let folder = tempfile::tempdir().unwrap();
+        let files: Vec<String> = answers
+            .iter()
+            .enumerate()
+            .map(|(at, answer)| {
+                let path = folder.path().join(format!("{at}.json"));
+                fs::write(&path, answer).unwrap();
+                path.display().to_string()
+            })
+            .collect();
+        Cli::parse_from(["session", subject, "--from", &files.join(",")]).args.explain()
+    }
+
+    #[test]
+    fn the_answers_of_follower_and_leader_are_put_together() {
+        for subject in ["0x200000000000007", "10.0.0.5", "10.0.0.5:41234"] {
+            let text = explained(subject, &[FOLLOWER, LEADER]).unwrap().to_string();
+            assert!(text.starts_with("Session 0x200000000000007: the client was paused: "), "{text}");
+            for words in
+                ["3300, 3300 ms", "server 1 let the session expire", "/locks/a-0000000002 of session 0x1"]
+            {
+                assert!(text.contains(words), "{words} in {text}");
+            }
+        }
+        let text = explained("0x200000000000007", &[LEADER]).unwrap().to_string();
+        assert!(
+            text.contains("the cause cannot be known, because the client was connected to server 2"),
+            "{text}"
+        );
+        assert!(explained("10.0.0.6", &[FOLLOWER, LEADER]).unwrap().sessions.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        assert!(matches!(explained("host", &[LEADER]), Err(ExplainError::Subject(_))));
+        assert!(matches!(explained("0x1", &["{}"]), Err(ExplainError::NoReport { .. })));
+        let args = Cli::parse_from(["session", "0x1", "--from", "/no/such/file"]).args;
+        assert!(matches!(args.explain(), Err(ExplainError::File { .. })));
+    }
+}

@@ -3,7 +3,6 @@
 use crate::{
     connections::request_queue::Waiting,
     context::Context,
-    effect::Effect,
     input::{ClientRequest, ConnId, Mono, Now, RequestHead},
     pipeline::Outstanding,
     server::Server,
@@ -17,6 +16,7 @@ use crate::{
 use alloc::{
     format,
     string::{String, ToString},
+    vec::Vec,
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -41,7 +41,7 @@ impl Server {
     #[cold]
     pub(super) fn note_slow_read(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         conn: ConnId,
         request: &ClientRequest<'_>,
         arrived: Mono,
@@ -61,7 +61,7 @@ impl Server {
     /// A sync is answered.
     pub(crate) fn note_slow_sync(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         conn: ConnId,
         head: &RequestHead,
         path: Option<&str>,
@@ -83,7 +83,7 @@ impl Server {
     /// A write of a client of this server is applied, and answered next.
     pub(crate) fn note_slow_write(
         &mut self,
-        cx: &mut Context<'_>,
+        cx: &Context<'_>,
         conn: ConnId,
         proposal: &Outstanding,
         record: &TxnRecord<'_>,
@@ -114,7 +114,7 @@ impl Server {
     }
 
     #[cold]
-    fn note_slow(&mut self, cx: &mut Context<'_>, conn: ConnId, part: SlowPart<'_>) {
+    fn note_slow(&mut self, cx: &Context<'_>, conn: ConnId, part: SlowPart<'_>) {
         let Some(state) = self.connections.get(conn) else { return };
         let SlowPart { xid, code, path, zxid, total_us, stages } = part;
         let request = SlowRequest {
@@ -142,8 +142,7 @@ impl Server {
                 apply_us = stages.apply_us, "a request took long{ending}"
             );
         }
-        let number = self.slow.add(request, cx.now.mono_us());
-        cx.effects.push(Effect::SlowReply { conn, number });
+        self.slow.add(request, conn, cx.now.mono_us());
     }
 
     /// The disk has everything up to this transaction.
@@ -159,6 +158,13 @@ impl Server {
             let from_ms = now.wall_ms.saturating_sub(i64::try_from(ms).unwrap_or(0));
             self.ends.note_disk_stall(Stretch { from_ms, to_ms: now.wall_ms });
         }
+    }
+
+    /// Takes the connections that get answers to slow requests, each with the number of the record. The shell may call
+    /// this before it carries out the effects of a step, and [`Server::slow_request_written`] when an answer is
+    /// written out.
+    pub fn take_slow_replies(&mut self) -> Vec<(ConnId, u64)> {
+        self.slow.take_replies()
     }
 
     /// The answer to the slow request with this number has been written out.

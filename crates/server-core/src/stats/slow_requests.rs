@@ -1,7 +1,7 @@
 //! The slow-request log: the last requests that took longer than a threshold, with their stages.
 
 use super::stages::Stages;
-use crate::input::Mono;
+use crate::input::{ConnId, Mono};
 use alloc::{collections::VecDeque, string::String, vec::Vec};
 use core::net::SocketAddr;
 use ostler_proto::id::{SessionId, Zxid};
@@ -79,6 +79,8 @@ pub(crate) struct SlowRequests {
     threshold_ms: u64,
     requests: VecDeque<KeptRequest>,
     noted: u64,
+    /// Connections whose next answers are those of slow requests, until the shell takes them.
+    replies: Vec<(ConnId, u64)>,
     lines_began: Mono,
     lines: u32,
 }
@@ -90,6 +92,7 @@ impl SlowRequests {
             threshold_ms: threshold_ms.unwrap_or(u64::MAX),
             requests: VecDeque::new(),
             noted: 0,
+            replies: Vec::new(),
             lines_began: Mono(0),
             lines: 0,
         }
@@ -99,15 +102,22 @@ impl SlowRequests {
         ms >= self.threshold_ms
     }
 
-    /// Adds a request that is answered now, and returns its number.
-    pub(crate) fn add(&mut self, mut request: SlowRequest, now_us: u64) -> u64 {
+    /// Adds a request that is answered now.
+    pub(crate) fn add(&mut self, mut request: SlowRequest, conn: ConnId, now_us: u64) {
         self.noted += 1;
         request.number = self.noted;
         if self.requests.len() == REQUESTS_MAX {
             self.requests.pop_front();
         }
         self.requests.push_back(KeptRequest { request, answered_us: now_us });
-        self.noted
+        if self.replies.len() < REQUESTS_MAX {
+            self.replies.push((conn, self.noted));
+        }
+    }
+
+    /// Takes the connections whose next answers are those of slow requests.
+    pub(crate) fn take_replies(&mut self) -> Vec<(ConnId, u64)> {
+        core::mem::take(&mut self.replies)
     }
 
     /// The answer to a request has been written out.
@@ -194,7 +204,7 @@ mod tests {
         let mut slow = SlowRequests::new(Some(100));
         assert!(slow.is_slow(100) && !slow.is_slow(99) && !SlowRequests::new(None).is_slow(u64::MAX - 1));
         for _ in 0..REQUESTS_MAX + 10 {
-            slow.add(request(), 100);
+            slow.add(request(), ConnId(1), 100);
         }
         let (mut all, mut next) = slow.select(0, 300);
         while let Some(after) = next {
@@ -204,6 +214,8 @@ mod tests {
         }
         let numbers: Vec<u64> = all.iter().map(|one| one.number).collect();
         assert_eq!(numbers, (11..=REQUESTS_MAX as u64 + 10).collect::<Vec<_>>());
+        assert_eq!(slow.take_replies().len(), REQUESTS_MAX);
+        assert!(slow.take_replies().is_empty());
         slow.written(11, 107);
         slow.written(1, 107);
         assert_eq!(slow.select(0, 1).0[0].stages.write_us, Some(7));

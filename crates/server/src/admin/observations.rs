@@ -12,7 +12,7 @@ use ostler_server_core::{
 use std::collections::BTreeMap;
 
 /// The parameters of a command.
-type Parameters = BTreeMap<String, String>;
+pub type Parameters = BTreeMap<String, String>;
 
 /// Hot paths and clients of each kind in an answer, by default.
 const HOT_LIMIT: usize = 20;

@@ -229,6 +229,8 @@ pub struct SessionEnd {
     pub earlier: Option<u64>,
     /// The server that the client was connected to, as a leader knew it.
     pub served_by: Option<ServerId>,
+    /// At a leader: the client was connected to a learner that has left the leader since.
+    pub server_left: bool,
     /// What went with the session.
     pub ephemerals: EndedEphemerals,
     /// What the client did here afterwards: the first times that it came back.

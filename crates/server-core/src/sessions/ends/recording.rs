@@ -187,6 +187,7 @@ impl Server {
             Owner::Here => Some(self.config.server),
             Owner::Nobody => None,
         };
+        let server_left = matches!(owner, Owner::Learner(_)) && served_by.is_none();
         let open = conn.and_then(|conn| Some((conn, self.connections.get(conn)?)));
         let connection = open.map(|(conn, state)| self.ended_connection(now, conn, state));
         let end = SessionEnd {
@@ -194,6 +195,7 @@ impl Server {
             connection,
             earlier,
             served_by,
+            server_left,
             ephemerals,
             ..self.new_end(now, session, EndedPart::Session, cause)
         };
@@ -282,6 +284,7 @@ impl Server {
             connection: None,
             earlier: None,
             served_by: None,
+            server_left: false,
             ephemerals: EndedEphemerals::default(),
             returns: Vec::new(),
         }

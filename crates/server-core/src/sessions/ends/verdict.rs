@@ -140,13 +140,29 @@ impl<'a> Case<'a> {
         self.reports.iter().flat_map(|report| &report.living).any(|one| one.session == self.session)
     }
 
-    /// When the session was taken up again, the last time.
-    fn taken_up(&self, after_ms: i64) -> bool {
+    /// Whether the client is connected now, by a connection made at this time or later.
+    fn is_connected_since(&self, at_ms: i64) -> bool {
         let connected = self.reports.iter().flat_map(|report| &report.living);
         let mut established =
             connected.filter(|one| one.session == self.session).filter_map(|one| one.established_ms);
-        established.any(|at| at >= after_ms)
-            || self.returns().any(|back| back.refused.is_none() && back.at_ms >= after_ms)
+        established.any(|established| established >= at_ms)
+    }
+
+    /// Whether the session was taken up again at this time or later.
+    fn taken_up(&self, at_ms: i64) -> bool {
+        self.is_connected_since(at_ms)
+            || self.returns().any(|back| back.refused.is_none() && back.at_ms >= at_ms)
+    }
+
+    /// The client has come back after the end of this connection.
+    fn moved(&self, last: LastConnection<'a>) -> String {
+        let server = last.witness.report.server.0;
+        let how = match &last.witness.end.cause {
+            EndCause::Moved { .. } | EndCause::Silent { .. } => "was closed when the client had left it",
+            cause if cause.is_lost_connection() => "was ended by the client's side or on the way",
+            _ => "was closed by the server",
+        };
+        format!("the connection to server {server} {how}, and the client came back in time")
     }
 
     fn judge_end(&self, end: Witness<'a>) -> (VerdictKind, String) {
@@ -177,8 +193,12 @@ impl<'a> Case<'a> {
             return (VerdictKind::Server, reason);
         }
         let Some(last) = last else {
-            return (VerdictKind::Unknown, self.no_connection(end));
+            return self.no_connection(end);
         };
+        let elsewhere = end.end.served_by.filter(|server| *server != last.witness.report.server);
+        if let Some(server) = elsewhere.filter(|server| self.report_of(*server).is_none()) {
+            return (VerdictKind::Unknown, not_asked(server));
+        }
         match &last.witness.end.cause {
             EndCause::Expired { .. } | EndCause::Silent { .. } | EndCause::EndedByLeader => {
                 self.judge_silence(last)
@@ -222,14 +242,18 @@ impl<'a> Case<'a> {
         })
     }
 
-    fn no_connection(&self, end: Witness<'a>) -> String {
-        match end.end.served_by.filter(|server| *server != end.report.server) {
-            Some(server) if self.report_of(server).is_none() => format!(
-                "cannot be known, because the client was connected to server {}, which was not asked or did not answer",
-                server.0
-            ),
-            _ => "cannot be known, because no server that was asked has a record of the client's last connection".into(),
+    /// No server that was asked has a record of the client's last connection.
+    fn no_connection(&self, end: Witness<'a>) -> (VerdictKind, String) {
+        if end.end.server_left {
+            let reason = "the server that the client was connected to had left the leader, and the client did not come back \
+                          to another server in time";
+            return (VerdictKind::Server, reason.into());
         }
+        let reason = match end.end.served_by.filter(|server| *server != end.report.server) {
+            Some(server) if self.report_of(server).is_none() => not_asked(server),
+            _ => "cannot be known, because no server that was asked has a record of the client's last connection".into(),
+        };
+        (VerdictKind::Unknown, reason)
     }
 
     /// The connection was open to the end, and silent.
@@ -332,10 +356,14 @@ impl<'a> Case<'a> {
         };
         let server = last.witness.report.server.0;
         let cause = &last.witness.end.cause;
+        if self.is_connected_since(last.connection.last_heard_ms) {
+            // The server that closed the silent connection had not heard of that.
+            return (VerdictKind::Moved, self.moved(last));
+        }
         if let Some((kind, fault)) = closed_by_server(cause, server) {
             return (kind, fault);
         }
-        let is_back = self.taken_up(last.witness.end.ended_ms);
+        let is_back = self.taken_up(last.connection.last_heard_ms);
         match cause {
             EndCause::Moved { .. } => (VerdictKind::Moved, "the client came back on another connection".into()),
             EndCause::Silent { .. } => self.judge_silence(last),
@@ -343,13 +371,7 @@ impl<'a> Case<'a> {
                 VerdictKind::Network,
                 "the client's host acknowledged nothing any more, so TCP gave the connection up".into(),
             ),
-            _ if is_back => (
-                VerdictKind::Moved,
-                format!(
-                    "the connection to server {server} was ended by the client's side or on the way, and the client came \
-                     back in time"
-                ),
-            ),
+            _ if is_back => (VerdictKind::Moved, self.moved(last)),
             _ => (
                 VerdictKind::Unknown,
                 "cannot be known yet, because the connection is lost, and the session has neither expired nor come back \
@@ -358,6 +380,13 @@ impl<'a> Case<'a> {
             ),
         }
     }
+}
+
+fn not_asked(server: ServerId) -> String {
+    format!(
+        "cannot be known, because the client was connected to server {}, which was not asked or did not answer",
+        server.0
+    )
 }
 
 /// The verdict about a connection that a server closed for a reason of its own, and the reason.
