@@ -194,6 +194,7 @@ fn located(error: ServerError, args: &ServerArgs) -> String {
         ServerError::Thread(_)
         | ServerError::ListenForPeers { .. }
         | ServerError::ListenForOperators { .. }
+        | ServerError::Traces(_)
         | ServerError::Tls { .. }
         | ServerError::SaslFile { .. } => {
             return error.to_string();

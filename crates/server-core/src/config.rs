@@ -2,6 +2,7 @@
 
 use crate::{requests::auth::DigestAlgorithm, sessions::passwords::Passwords};
 use alloc::{string::String, vec::Vec};
+use core::num::NonZeroU64;
 use ostler_proto::{acl::Acl, id::ServerId, stat::ExtendedTypes};
 
 /// Settings of one member; times in milliseconds.
@@ -71,6 +72,8 @@ pub struct CoreConfig {
     pub snapshot_log_bytes: Option<u64>,
     /// Requests that take this time or more, in ms, are kept and logged with their stages; `None`: none are.
     pub slow_request_ms: Option<u64>,
+    /// One request in this number is traced ([`Server::take_traced`](crate::Server::take_traced)); `None`: none are.
+    pub traced_one_in: Option<NonZeroU64>,
     /// Whether clients' writes and the ends of ephemerals are recorded ([`Effect::Audit`]).
     ///
     /// [`Effect::Audit`]: crate::Effect::Audit
@@ -115,6 +118,7 @@ impl Default for CoreConfig {
             snapshot_txns: 100_000,
             snapshot_log_bytes: Some(4 << 30),
             slow_request_ms: Some(1000),
+            traced_one_in: None,
             audit: false,
             audit_auth_failures: true,
             seed: 1,

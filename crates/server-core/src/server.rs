@@ -15,7 +15,7 @@ use crate::{
         ends::{EndCause, SessionEnds},
         pause_detector::PauseDetector,
     },
-    stats::{Stats, hot::HotPaths, slow_requests::SlowRequests},
+    stats::{Stats, hot::HotPaths, slow_requests::SlowRequests, traced::Traces},
     work::Work,
 };
 use alloc::{boxed::Box, vec::Vec};
@@ -46,6 +46,7 @@ pub struct Server {
     /// Empty if nothing is audited.
     pub(crate) audit_trail: AuditTrail,
     pub(crate) slow: SlowRequests,
+    pub(crate) traces: Traces,
     pub(crate) hot: HotPaths,
     pub(crate) ends: SessionEnds,
     /// Why the ends of sessions are proposed that are not applied yet.
@@ -98,6 +99,7 @@ impl Server {
             backlog: Backlog::default(),
             audit_trail: AuditTrail::default(),
             slow: SlowRequests::new(config.slow_request_ms),
+            traces: Traces::new(config.traced_one_in),
             hot: HotPaths::new(now.mono, config.seed),
             ends: SessionEnds::default(),
             ending: HashMap::default(),

@@ -26,11 +26,13 @@ use crate::{
     timer_task,
     tls_files::TlsFiles,
     tls_handshake::PortSecurity,
+    traces::TraceExporter,
 };
 use admin_ports::AdminPorts;
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
+use ostler_proto::id::ServerId;
 use ostler_server_core::{
     CoreConfig, Now, Server,
     audit::{AuditOperation, AuditResult},
@@ -118,6 +120,11 @@ impl RunningServer {
         let disk = Arc::new(DiskQueue::default());
         let ports = config.ensemble.as_deref();
         let ports = ports.map(|ensemble| peer_ports::doors(config, ensemble, &security, &store));
+        let traces = config.traces.as_ref().map(|traces| {
+            let me = config.ensemble.as_ref().map_or(ServerId(0), |ensemble| ensemble.me);
+            TraceExporter::start(traces, me)
+        });
+        let traces = traces.transpose()?;
         let parts = DriverParts {
             disk: disk.clone(),
             snapshots: snapshots.clone(),
@@ -125,12 +132,14 @@ impl RunningServer {
             room: Room::new(config.limits.large_answers_max_bytes),
             sasl: sasl.as_ref().map_or_else(SaslQueue::none, |sasl| sasl.queue.clone()),
             audit,
+            traces: traces.as_ref().map(TraceExporter::queue),
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
             ServerHandle { driver: driver.clone(), disk: disk.clone(), snapshots: snapshots.clone() };
 
         let mut threads = Threads::of(&handle);
+        threads.traces = traces;
         let warn_above = Duration::from_millis(config.log.fsync_warning_threshold_ms);
         let disk_failed = threads.run_disk(DiskWork { persistence, warn_above }, store.lock.clone())?;
         let purge_every = options::purge_every(&config.snapshots);

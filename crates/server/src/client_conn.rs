@@ -424,6 +424,7 @@ impl ClientConn {
                         if let Some(number) = self.outbox.take_slow() {
                             self.driver.slow_written(number);
                         }
+                        self.driver.traced_written(self.outbox.take_traced());
                         return Ok(Some(close));
                     }
                     Err(error) => Err(error),

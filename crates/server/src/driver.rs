@@ -14,9 +14,11 @@ use crate::{
     room::Room,
     sasl_logins::SaslQueue,
     snapshot_thread::SnapshotQueue,
+    traces::TraceQueue,
     traffic::Traffic,
 };
 use ostler_proto::quorum_packet::Packet;
+use ostler_server_core::stats::traced::TracedRequest;
 use ostler_server_core::{
     ClientRequest, ConnId, Effect, Input, Server,
     input::Mono,
@@ -77,6 +79,8 @@ pub(crate) struct DriverParts {
     pub(crate) sasl: SaslQueue,
     /// `None` if nothing is audited.
     pub(crate) audit: Option<Arc<AuditQueue>>,
+    /// `None` if nothing is traced.
+    pub(crate) traces: Option<Arc<TraceQueue>>,
 }
 
 /// The core of a running server, with its lock and the parts that its effects go to.
@@ -101,6 +105,7 @@ pub(crate) struct Driver {
     pub(crate) room: Arc<Room>,
     sasl: SaslQueue,
     pub(crate) audit: Option<Arc<AuditQueue>>,
+    traces: Option<Arc<TraceQueue>>,
 }
 
 /// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
@@ -147,7 +152,7 @@ pub(crate) struct Taken {
 
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
-        let DriverParts { disk, snapshots, doors, room, sasl, audit } = parts;
+        let DriverParts { disk, snapshots, doors, room, sasl, audit, traces } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -174,6 +179,7 @@ impl Driver {
             host_probe: HostProbe::default(),
             room: Arc::new(room),
             audit,
+            traces,
         }
     }
 
@@ -366,6 +372,13 @@ impl Driver {
         look(&core.server, &core.responses)
     }
 
+    /// The answers to traced requests have been written out.
+    pub(crate) fn traced_written(&self, requests: Vec<TracedRequest>) {
+        if let Some(traces) = &self.traces {
+            requests.into_iter().for_each(|request| traces.push(request));
+        }
+    }
+
     /// The answer to a slow request has been written out.
     pub(crate) fn slow_written(&self, number: u64) {
         self.lock().server.slow_request_written(self.clock.now(), number);
@@ -427,6 +440,14 @@ impl Driver {
 
     /// Passes the effects of a step to the clients' connections, the disk, and the other servers.
     fn route(&self, core: &mut Core) {
+        if let Some(traces) = &self.traces {
+            for (conn, request) in core.server.take_traced() {
+                match conn.and_then(|conn| core.outboxes.get(&conn)) {
+                    Some(outbox) => outbox.add_traced(request),
+                    None => traces.push(request),
+                }
+            }
+        }
         for (conn, number) in core.server.take_slow_replies() {
             if let Some(outbox) = core.outboxes.get(&conn) {
                 outbox.mark_slow(number);

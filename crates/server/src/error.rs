@@ -1,6 +1,7 @@
 //! Why a server does not start, or stops.
 
 use crate::audit::AuditError;
+use crate::traces::TraceSettingsError;
 use ostler_storage::StorageError;
 use ostler_tls::material::TlsFileError;
 use std::{io, net::SocketAddr, path::PathBuf};
@@ -28,6 +29,9 @@ pub enum ServerError {
         /// The error of the system.
         source: io::Error,
     },
+    /// Traces cannot be sent.
+    #[error(transparent)]
+    Traces(#[from] TraceSettingsError),
     /// The files of TLS cannot be used.
     #[error("TLS ({keys}): {source}")]
     Tls {

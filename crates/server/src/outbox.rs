@@ -17,9 +17,13 @@ use ostler_proto::{
     strings::SharedStrings,
 };
 use ostler_server_core::CloseReason;
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+use ostler_server_core::stats::traced::TracedRequest;
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Instant,
 };
 use tokio::sync::Notify;
 
@@ -118,6 +122,9 @@ pub(crate) struct Outbox {
     holds_back: AtomicBool,
     /// The number of the last slow request whose answer waits here; 0 for none.
     slow: AtomicU64,
+    /// Traced requests whose answers wait here, each with the time since when.
+    traced: Mutex<Vec<(Instant, TracedRequest)>>,
+    has_traced: AtomicBool,
 }
 
 impl Outbox {
@@ -138,6 +145,8 @@ impl Outbox {
             unanswered: AtomicUsize::new(0),
             holds_back: AtomicBool::new(false),
             slow: AtomicU64::new(0),
+            traced: Mutex::default(),
+            has_traced: AtomicBool::new(false),
         }
     }
 
@@ -271,6 +280,26 @@ impl Outbox {
     /// The next answer is that of a slow request with this number.
     pub(crate) fn mark_slow(&self, number: u64) {
         self.slow.store(number, Ordering::Relaxed);
+    }
+
+    /// The next answer is that of a traced request.
+    pub(crate) fn add_traced(&self, request: TracedRequest) {
+        self.traced.lock().unwrap_or_else(PoisonError::into_inner).push((Instant::now(), request));
+        self.has_traced.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the traced requests whose answers waited here, if there are any.
+    pub(crate) fn take_traced(&self) -> Vec<TracedRequest> {
+        if !self.has_traced.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.has_traced.store(false, Ordering::Relaxed);
+        let all = std::mem::take(&mut *self.traced.lock().unwrap_or_else(PoisonError::into_inner));
+        let written = |(since, mut request): (Instant, TracedRequest)| {
+            request.request.stages.write_us = Some(since.elapsed().as_micros() as u64);
+            request
+        };
+        all.into_iter().map(written).collect()
     }
 
     /// Takes the number of the slow request whose answer waited here, if there is one.

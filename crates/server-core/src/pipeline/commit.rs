@@ -152,6 +152,8 @@ impl Server {
             self.answer(cx, conn, proposal.zxid, session, outcome);
         } else if let Some(conn) = expired_conn {
             self.close(cx, conn, CloseReason::SessionExpired);
+        } else if self.traces.tracing.is_on() {
+            self.note_forwarded(cx, proposal, &record);
         }
         for event in late {
             self.notify(cx, &event);

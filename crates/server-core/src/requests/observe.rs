@@ -11,6 +11,7 @@ use crate::{
         hot::{HotReport, beginning},
         slow_requests::{PATH_MAX, SlowLine, SlowPart, SlowReport, SlowRequest},
         stages::Stages,
+        traced::{TracedPart, TracedRequest},
     },
 };
 use alloc::{
@@ -18,6 +19,7 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
+use core::net::SocketAddr;
 use ostler_proto::{
     id::{SessionId, Zxid},
     op::Op,
@@ -67,7 +69,8 @@ impl Server {
         path: Option<&str>,
     ) {
         let age_ms = head.age_ms(cx.now.mono);
-        if !self.slow.is_slow(age_ms + u64::from(head.waited_us) / 1000) {
+        let is_slow = self.slow.is_slow(age_ms + u64::from(head.waited_us) / 1000);
+        if !is_slow && !self.is_traced(conn, head.xid.0) {
             return;
         }
         let stages = Stages {
@@ -94,7 +97,8 @@ impl Server {
             return;
         };
         let head = *head;
-        if !self.slow.is_slow(head.age_ms(cx.now.mono) + u64::from(head.waited_us) / 1000) {
+        let is_slow = self.slow.is_slow(head.age_ms(cx.now.mono) + u64::from(head.waited_us) / 1000);
+        if !is_slow && !self.is_traced(conn, head.xid.0) {
             return;
         }
         // A leader proposes a write when it takes it. A follower's clock of the arrival has only milliseconds.
@@ -129,6 +133,14 @@ impl Server {
             total_us,
             stages,
         };
+        if self.traces.tracing.picks(request.session, xid) {
+            let traced = TracedRequest { part: TracedPart::Client, request: request.clone() };
+            self.traces.add(Some(conn), traced);
+        }
+        // As the caller has asked: its figures are in milliseconds.
+        if !self.slow.is_slow(total_us / 1000) {
+            return;
+        }
         let ending = match self.slow.take_line(cx.now.mono) {
             SlowLine::Line => Some(""),
             SlowLine::LastLine => Some("; for a minute the next ones have no line"),
@@ -143,6 +155,45 @@ impl Server {
             );
         }
         self.slow.add(request, conn, cx.now.mono_us());
+    }
+
+    /// Whether a request of this connection is traced.
+    pub(super) fn is_traced(&self, conn: ConnId, xid: i32) -> bool {
+        let tracing = self.traces.tracing;
+        tracing.is_on() && self.connections.session(conn).is_some_and(|session| tracing.picks(session, xid))
+    }
+
+    /// A write that this leader has proposed for a client of another server is applied.
+    pub(crate) fn note_forwarded(
+        &mut self,
+        cx: &Context<'_>,
+        proposal: &Outstanding,
+        record: &TxnRecord<'_>,
+    ) {
+        let (session, xid) = (record.header.session, record.header.cxid);
+        if !self.traces.tracing.picks(session, xid) || !self.leads() {
+            return;
+        }
+        let now_us = cx.now.mono_us();
+        let request = SlowRequest {
+            number: 0,
+            answered_ms: cx.now.wall_ms,
+            session,
+            address: SocketAddr::from(([0, 0, 0, 0], 0)),
+            xid,
+            operation: operation(record.header.code),
+            path: path_of_txn(&record.txn).map(|path| beginning(path, PATH_MAX).to_string()),
+            zxid: Some(proposal.zxid.0),
+            total_us: now_us.saturating_sub(proposal.came_us),
+            stages: self.pipeline.marks.stages(proposal.zxid, proposal.came_us, now_us),
+        };
+        self.traces.add(None, TracedRequest { part: TracedPart::Leader, request });
+    }
+
+    /// Takes the traced requests that are done, each with the connection that gets its answer. The shell calls this
+    /// before it carries out the effects of a step.
+    pub fn take_traced(&mut self) -> Vec<(Option<ConnId>, TracedRequest)> {
+        self.traces.take()
     }
 
     /// The disk has everything up to this transaction.

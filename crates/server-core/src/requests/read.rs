@@ -73,7 +73,8 @@ impl Server {
         request: &ClientRequest<'_>,
         arrived: Mono,
     ) {
-        if self.slow.is_slow(cx.now.mono.0.saturating_sub(arrived.0) + u64::from(request.waited_us) / 1000) {
+        let age_ms = cx.now.mono.0.saturating_sub(arrived.0) + u64::from(request.waited_us) / 1000;
+        if self.slow.is_slow(age_ms) || self.is_traced(conn, request.xid.0) {
             self.note_slow_read(cx, conn, request, arrived);
         }
         match request.request {

@@ -1,8 +1,32 @@
 //! Picks the requests that are traced, and describes them.
 
 use super::slow_requests::SlowRequest;
+use crate::input::ConnId;
+use alloc::vec::Vec;
 use core::num::NonZeroU64;
 use ostler_proto::id::SessionId;
+
+/// Picks requests, and keeps what is known of them until the shell takes it.
+#[derive(Debug, Default)]
+pub(crate) struct Traces {
+    pub(crate) tracing: Tracing,
+    /// Each with the connection that gets its answer, at the server that the client is connected to.
+    done: Vec<(Option<ConnId>, TracedRequest)>,
+}
+
+impl Traces {
+    pub(crate) fn new(one_in: Option<NonZeroU64>) -> Traces {
+        Traces { tracing: Tracing::new(one_in), done: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, conn: Option<ConnId>, traced: TracedRequest) {
+        self.done.push((conn, traced));
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<(Option<ConnId>, TracedRequest)> {
+        core::mem::take(&mut self.done)
+    }
+}
 
 /// Picks requests by their session and number, so that every server that works on a request picks the same ones: nothing
 /// about it has to be sent.

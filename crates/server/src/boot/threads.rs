@@ -6,6 +6,7 @@ use crate::{
     error::ServerError,
     handle::ServerHandle,
     snapshot_thread::{self, SnapshotWork},
+    traces::TraceExporter,
 };
 use ostler_storage::lock::FolderLock;
 use std::{
@@ -21,11 +22,12 @@ pub(super) struct Threads {
     running: Vec<JoinHandle<()>>,
     /// Ended after the others.
     pub(super) audit: Option<RunningAudit>,
+    pub(super) traces: Option<TraceExporter>,
 }
 
 impl Threads {
     pub(super) fn of(handle: &ServerHandle) -> Threads {
-        Threads { handle: handle.clone(), running: Vec::new(), audit: None }
+        Threads { handle: handle.clone(), running: Vec::new(), audit: None, traces: None }
     }
 
     /// Starts the thread that writes the log. If the log fails, the receiver gets the error.
@@ -78,6 +80,7 @@ impl Threads {
             let mut threads = self;
             threads.running.drain(..).for_each(|thread| drop(thread.join()));
             threads.audit.take().into_iter().for_each(RunningAudit::end);
+            threads.traces.take().into_iter().for_each(TraceExporter::end);
         };
         // A panic aborts the process, so there is no error of a thread or of this task.
         let _ = tokio::task::spawn_blocking(join).await;

@@ -7,7 +7,7 @@ use super::{
 use crate::{config::TraceSettings, log_throttle::LogThrottle};
 use opentelemetry::KeyValue;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use opentelemetry_otlp::{ExporterBuildError, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::{ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
     Resource,
     trace::{SpanData, SpanExporter as _},
@@ -25,10 +25,12 @@ const BATCH: usize = 2048;
 
 /// Why no traces can be sent.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TraceSettingsError {
+pub enum TraceSettingsError {
+    /// The endpoint cannot be used.
     #[error("otlp.endpoint cannot be used: {0}; it is as http://127.0.0.1:4318")]
     Endpoint(#[from] ExporterBuildError),
-    #[error("cannot start a thread: {0}")]
+    /// The system cannot start a thread.
+    #[error("cannot start a thread: {0}; raise the limit of processes or free some memory")]
     Thread(#[from] io::Error),
 }
 
@@ -51,6 +53,7 @@ impl TraceExporter {
             .with_http_client(BlockingClient::new())
             .with_endpoint(format!("{}/v1/traces", settings.endpoint.trim_end_matches('/')))
             .with_timeout(WITHIN)
+            .with_protocol(Protocol::HttpJson)
             .build()?;
         let instance = KeyValue::new("service.instance.id", server.0.to_string());
         let resource = Resource::builder_empty()

@@ -4,5 +4,6 @@ mod exporter;
 mod queue;
 mod spans;
 
-pub(crate) use exporter::{TraceExporter, TraceSettingsError};
+pub(crate) use exporter::TraceExporter;
+pub use exporter::TraceSettingsError;
 pub(crate) use queue::TraceQueue;
