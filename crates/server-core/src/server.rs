@@ -102,6 +102,7 @@ impl Server {
                 }
                 self.request(cx, conn, &request);
             }
+            Input::Throttled { conn, request } => self.throttled(cx, conn, &request),
             Input::Alive { conn } => self.sign_of_life(cx, conn),
             Input::Disconnected { conn } => self.disconnected(conn),
             Input::Persisted(seq) => self.persisted(cx, seq),

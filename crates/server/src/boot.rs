@@ -16,6 +16,7 @@ use crate::{
     error::ServerError,
     handle::ServerHandle,
     handshake_turns::HandshakeTurns,
+    throttle::{Throttles, requests::RequestThrottle},
     overrides::{Overrides, PeerListeners},
     peers::{PeerConfigs, PeerSecurity},
     room::Room,
@@ -32,6 +33,7 @@ use ostler_data_dir::{Persistence, recovery::Restored};
 use ostler_server_core::{
     CoreConfig, Now, Server,
     audit::{AuditOperation, AuditResult},
+    quorum::LocalSessions,
 };
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
@@ -113,6 +115,8 @@ impl RunningServer {
         let disk = Arc::new(DiskQueue::default());
         let ports = config.ensemble.as_deref();
         let ports = ports.map(|ensemble| peer_ports::doors(config, ensemble, &security, &store));
+        let has_local_sessions =
+            config.ensemble.as_ref().is_some_and(|of| of.local_sessions != LocalSessions::Off);
         let parts = DriverParts {
             disk: disk.clone(),
             snapshots: snapshots.clone(),
@@ -120,6 +124,8 @@ impl RunningServer {
             room: Room::new(config.limits.large_answers_max_bytes),
             sasl: sasl.as_ref().map_or_else(SaslQueue::none, |sasl| sasl.queue.clone()),
             audit,
+            throttles: Throttles::new(&config.throttles, has_local_sessions, clock.now().mono),
+            requests: config.throttles.requests.map(RequestThrottle::new),
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
@@ -132,12 +138,14 @@ impl RunningServer {
         let work = SnapshotWork { settings: snapshot_settings, frozen, purge_every };
         threads.run_snapshots(work, store.lock.clone())?;
 
-        let door = FourLetterDoor::new(config, &store.folders, disk.clone(), snapshots, loading);
+        let handshake_turns = HandshakeTurns::new();
+        let counted = (disk.clone(), snapshots, handshake_turns.clone());
+        let door = FourLetterDoor::new(config, &store.folders, counted, loading);
         let service = ClientService {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
             security: PortSecurity::Plain,
-            handshake_turns: HandshakeTurns::new(),
+            handshake_turns,
             handshake_log: Arc::default(),
             door: Arc::new(door),
         };

@@ -1,6 +1,7 @@
 //! One client's connection, in a task of its own: it passes requests to the core, and writes what its outbox holds.
 
 mod frames;
+mod throttling;
 
 use crate::{
     admin::{
@@ -28,6 +29,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
+use throttling::ConnThrottle;
 use tokio::net::TcpStream;
 
 /// The limits of a connection.
@@ -134,6 +136,8 @@ struct ClientConn {
     shaken_hands: bool,
     over: Option<Over>,
     bytes_since_idle: usize,
+    /// `None` if neither requests nor their bytes are limited over all connections.
+    throttle: Option<Box<ConnThrottle>>,
     /// The next request waits for others' answers to go out.
     waiter: Option<Waiter>,
     /// Since when the client has taken nothing of what waits for it.
@@ -175,7 +179,10 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
     });
     let begun = begun.await;
     drop(unidentified);
-    let Some(begun) = begun else { return service.driver.traffic.count_failed_handshake() };
+    let Some(begun) = begun else {
+        service.driver.traffic.count_handshake_exceeded();
+        return service.driver.traffic.count_failed_handshake();
+    };
     let failed = match begun {
         Ok(Ok(secured)) => return Box::pin(serve_secured(secured, peer, place, service)).await,
         Ok(Err(error)) => error,
@@ -211,9 +218,13 @@ fn serve_secured(
     let SecuredStream { stream, proven } = secured;
     let ClientService { driver, limits, door, .. } = service;
     let (conn, outbox) = driver.accept(peer);
+    if matches!(stream, ClientStream::Plain(_)) {
+        driver.traffic.count_plain(peer.ip());
+    }
     if let Some(id) = proven {
         driver.step(Input::Identified { conn, ids: vec![id] });
     }
+    let throttle = ConnThrottle::of(&driver);
     let mut client = ClientConn {
         stream,
         peer,
@@ -228,6 +239,7 @@ fn serve_secured(
         shaken_hands: false,
         over: None,
         bytes_since_idle: 0,
+        throttle,
         waiter: None,
         blocked_since: None,
         looked: Mono(0),
@@ -284,6 +296,7 @@ impl ClientConn {
 
     /// Sends what there is, deals with what was read, and waits for the socket or the outbox.
     async fn turn(&mut self) -> Result<(), End> {
+        self.free_answered();
         let all_answered = self.outbox.unanswered() == 0;
         let is_closing = match self.send()? {
             Some(close) => close.is_some(),
@@ -302,12 +315,12 @@ impl ClientConn {
                 Some(Over::Garbage(what)) if all_answered => return Err(End::Garbage(what)),
                 // The last answer came after the others were sent.
                 Some(Over::Garbage(_)) if self.outbox.unanswered() == 0 => return Ok(()),
-                Some(Over::ByClient) if self.waiter.is_none() => return Err(End::Closed),
+                Some(Over::ByClient) if !self.is_held() => return Err(End::Closed),
                 _ => {}
             }
         }
         let reads = self.may_read();
-        if self.blocked_since.is_some() || self.waiter.is_some() {
+        if self.blocked_since.is_some() || self.is_held() {
             self.look(reads)?;
             let woken = Box::pin(self.wait_and_look(reads)).await?;
             return self.woken(woken);
@@ -330,19 +343,25 @@ impl ClientConn {
     async fn wait_and_look(&mut self, reads: bool) -> io::Result<Woken> {
         let driver = self.driver.clone();
         let waits_for_room = self.waiter.is_some();
+        let look = self.stall().unwrap_or(LOOK);
         tokio::select! {
             biased;
             woken = self.wait(reads) => woken,
             () = driver.room.freed(), if waits_for_room => Ok(Woken::Room),
-            () = tokio::time::sleep(LOOK) => Ok(Woken::Look),
+            () = tokio::time::sleep(look) => Ok(Woken::Look),
         }
     }
 
     fn woken(&mut self, woken: Woken) -> Result<(), End> {
         match woken {
             Woken::Read(n) => self.arrived(n)?,
-            Woken::Room | Woken::Look => self.waiter = None,
-            Woken::Writable | Woken::Outbox => {}
+            Woken::Room => self.waiter = None,
+            Woken::Look => {
+                self.waiter = None;
+                self.try_turn();
+            }
+            Woken::Outbox => self.try_turn(),
+            Woken::Writable => {}
         }
         Ok(())
     }
@@ -353,7 +372,7 @@ impl ClientConn {
         let unanswered = self.outbox.unanswered();
         let bytes = if unanswered == 0 { 0 } else { self.bytes_since_idle };
         self.sending.is_empty()
-            && self.waiter.is_none()
+            && !self.is_held()
             && unanswered < self.limits.unanswered_max
             && bytes < UNANSWERED_BYTES_MAX
             && !self.outbox.holds_back()
@@ -382,7 +401,7 @@ impl ClientConn {
         }
         // Pings of the client stand behind requests that wait, so they cannot be read. A client that takes its answers
         // lives. While this server makes the client wait, the client cannot show that it lives.
-        if !reads && self.over.is_none() && (moves || self.waiter.is_some()) {
+        if !reads && self.over.is_none() && (moves || self.is_held()) {
             self.driver.step(Input::Alive { conn: self.conn });
         }
         Ok(())

@@ -1,6 +1,8 @@
 //! The one place that locks the core and routes its effects. Routing only pushes to queues and never
 //! blocks; nobody awaits while holding the lock.
 
+mod throttling;
+
 use crate::{
     audit::AuditQueue,
     client_effects::ClientEffects,
@@ -13,11 +15,15 @@ use crate::{
     room::Room,
     sasl_logins::SaslQueue,
     snapshot_thread::SnapshotQueue,
+    throttle::{
+        Throttles,
+        requests::{Begin, RequestThrottle},
+    },
     traffic::Traffic,
 };
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
-    ClientRequest, ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
+    ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
     work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
@@ -30,6 +36,8 @@ use std::{
     },
 };
 use tokio::sync::{Notify, oneshot};
+
+pub(crate) use throttling::{Batch, Held, Waits};
 
 /// A caller waits for a state of the server.
 struct Waiting {
@@ -50,6 +58,8 @@ struct Core {
     links: Links,
     waiting: Vec<Waiting>,
     responses: Responses,
+    /// The limit of requests under way; `None` if there is none.
+    throttle: Option<RequestThrottle>,
     /// Nothing will change any more.
     ended: bool,
 }
@@ -72,6 +82,8 @@ pub(crate) struct DriverParts {
     pub(crate) sasl: SaslQueue,
     /// `None` if nothing is audited.
     pub(crate) audit: Option<Arc<AuditQueue>>,
+    pub(crate) throttles: Throttles,
+    pub(crate) requests: Option<RequestThrottle>,
 }
 
 /// The core of a running server, with its lock and the parts that its effects go to.
@@ -95,6 +107,7 @@ pub(crate) struct Driver {
     pub(crate) room: Arc<Room>,
     sasl: SaslQueue,
     pub(crate) audit: Option<Arc<AuditQueue>>,
+    pub(crate) throttles: Throttles,
 }
 
 /// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
@@ -121,13 +134,13 @@ pub(crate) struct Taken {
     /// The requests that were taken. Fewer than all if their answers pile up, or will, or when they have taken their
     /// share of the core's time.
     pub(crate) count: usize,
-    /// The next one is a large read that waits until other connections' answers have gone.
-    pub(crate) waits_for_room: bool,
+    /// Why the next one was not taken, if its time was not the reason.
+    pub(crate) held: Option<Held>,
 }
 
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
-        let DriverParts { disk, snapshots, doors, room, sasl, audit } = parts;
+        let DriverParts { disk, snapshots, doors, room, sasl, audit, throttles, requests } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -135,6 +148,7 @@ impl Driver {
             links: BTreeMap::new(),
             waiting: Vec::new(),
             responses: Responses::default(),
+            throttle: requests,
             ended: false,
         };
         Driver {
@@ -153,6 +167,7 @@ impl Driver {
             traffic: Traffic::default(),
             room: Arc::new(room),
             audit,
+            throttles,
         }
     }
 
@@ -234,23 +249,33 @@ impl Driver {
 
     /// Takes the requests of one connection under one lock, until their answers pile up or they have taken their share of
     /// the member's time.
-    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, requests: Vec<ClientRequest<'_>>) -> Taken {
-        let mut taken = Taken { count: 0, waits_for_room: false };
+    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, batch: Batch<'_>) -> Taken {
+        let mut taken = Taken { count: 0, held: None };
+        let Batch { requests, waits } = batch;
         let core = &mut *self.lock();
         let now = self.clock.now();
         let began = core.server.work_done();
-        for request in requests {
+        for (at, request) in requests.into_iter().enumerate() {
             let promised = core.server.reserved_bytes_of_all();
             if self.room.is_scarce(promised) {
                 let size = core.server.answer_size(conn, &request.request);
                 if size > OUTBOX_PAUSE_WHEN_FULL && !self.room.fits(size, promised) {
-                    taken.waits_for_room = true;
+                    taken.held = Some(Held::ForRoom);
                     break;
                 }
             }
+            let begin = core.begin(now.mono, conn, &request.request, &waits.of(at));
+            taken.held = Held::by(begin);
+            if taken.held.is_some() {
+                break;
+            }
             let is_full = self.room.is_full(promised);
             outbox.count_request();
-            core.server.step(now, Input::Request { conn, request }, &mut core.effects);
+            let input = match begin {
+                Begin::Refuse => Input::Throttled { conn, request },
+                _ => Input::Request { conn, request },
+            };
+            core.server.step(now, input, &mut core.effects);
             self.route(core);
             taken.count += 1;
             if core.server.reserved_bytes(conn) > PROMISED_PAUSE {
@@ -262,6 +287,7 @@ impl Driver {
                 break;
             }
         }
+        self.give_turns(core);
         self.mind_timer(core);
         taken
     }
@@ -280,7 +306,8 @@ impl Driver {
     /// A connection that is gone.
     pub(crate) fn disconnected(&self, conn: ConnId) {
         let core = &mut *self.lock();
-        core.outboxes.remove(&conn);
+        let outbox = core.outboxes.remove(&conn);
+        core.forget_requests(conn, outbox.as_deref());
         self.sasl.gone(conn);
         core.server.step(self.clock.now(), Input::Disconnected { conn }, &mut core.effects);
         self.route(core);
@@ -349,6 +376,8 @@ impl Driver {
         core.server.reset_stats();
         core.responses = Responses::default();
         self.traffic.reset();
+        self.throttles.reset();
+        core.reset_throttle();
     }
 
     /// Reports of those of these connections that are still there, each with the number of its notifications.
@@ -429,7 +458,9 @@ impl Driver {
                 }
             }
         }
-        clients.finish();
+        let answered = clients.finish();
+        core.note_answered(answered);
+        self.give_turns(core);
         if !core.waiting.is_empty() {
             core.tell_waiting();
         }

@@ -33,6 +33,7 @@ mod sending;
 mod snapshot_thread;
 mod timer_task;
 mod tls_files;
+mod throttle;
 mod tls_handshake;
 mod traffic;
 mod unidentified;

@@ -1,10 +1,17 @@
 //! Bytes from a client: the handshake or a four-letter word first, then requests.
 
 use super::{ClientConn, End, Over, SCRATCH};
-use crate::{admin::word_exchange::WordRequest, room::Waiter};
+use crate::{
+    admin::word_exchange::WordRequest,
+    driver::{Batch, Held},
+    room::Waiter,
+};
 use ostler_proto::{connect::ConnectRequest, frame};
 use ostler_server_core::{ClientRequest, Input};
 use std::io;
+
+/// The length before each frame, in bytes.
+const PREFIX: usize = 4;
 
 /// The whole requests at the beginning of some bytes.
 struct Frames<'a> {
@@ -13,11 +20,13 @@ struct Frames<'a> {
     ends: Vec<usize>,
     /// Why the bytes behind them are no request, if they are none.
     garbage: Option<&'static str>,
+    /// The size of the request behind them, if only a part of it is there.
+    incomplete: Option<usize>,
 }
 
 impl<'a> Frames<'a> {
     fn split(bytes: &'a [u8], start: usize, frame_max: usize) -> Frames<'a> {
-        let mut frames = Frames { requests: Vec::new(), ends: Vec::new(), garbage: None };
+        let mut frames = Frames { requests: Vec::new(), ends: Vec::new(), garbage: None, incomplete: None };
         let mut at = start;
         loop {
             match frame::split(&bytes[at..], frame_max) {
@@ -31,7 +40,10 @@ impl<'a> Frames<'a> {
                     frames.requests.push(request);
                     frames.ends.push(at);
                 }
-                frame::Split::Incomplete { .. } => return frames,
+                frame::Split::Incomplete { wanted } => {
+                    frames.incomplete = wanted.checked_sub(PREFIX).filter(|size| *size > 0);
+                    return frames;
+                }
                 frame::Split::BadLength(_) => {
                     frames.garbage = Some("a frame length below zero or above jute.maxbuffer");
                     return frames;
@@ -59,9 +71,11 @@ impl ClientConn {
             if executes && self.partial.is_empty() {
                 let used = self.take_frames(&scratch[..n])?;
                 self.partial.extend_from_slice(&scratch[used..n]);
+                self.note_waiting();
                 return Ok(());
             }
             self.partial.extend_from_slice(&scratch[..n]);
+            self.note_waiting();
             if executes {
                 self.take_frames_of_partial()?;
             } else {
@@ -77,6 +91,8 @@ impl ClientConn {
         let used = self.take_frames(&partial)?;
         self.partial = partial;
         self.partial.drain(..used);
+        self.note_used(used);
+        self.note_waiting();
         if self.partial.is_empty() {
             self.partial = Vec::new();
         }
@@ -92,12 +108,19 @@ impl ClientConn {
                 return Ok(used);
             }
         }
-        let Frames { requests, ends, garbage } = Frames::split(bytes, used, self.limits.frame_max);
+        let mut frames = Frames::split(bytes, used, self.limits.frame_max);
+        self.refuse_large(&mut frames, used);
+        let Frames { requests, ends, garbage, .. } = frames;
         if !requests.is_empty() {
             let all = requests.len();
-            let taken = self.driver.requests(self.conn, &self.outbox, requests);
-            if taken.waits_for_room {
-                self.waiter = Some(Waiter::at(&self.driver.room));
+            let waits = self.waits(std::iter::once(used).chain(ends.iter().copied()));
+            let taken = self.driver.requests(self.conn, &self.outbox, Batch { requests, waits });
+            self.note_handed_over(taken.count);
+            match taken.held {
+                Some(Held::ForRoom) => self.waiter = Some(Waiter::at(&self.driver.room)),
+                Some(Held::ForTurn) => self.wait_for_turn(),
+                Some(Held::Dropped) => return Err(End::Closed),
+                None => {}
             }
             if taken.count > 0 {
                 used = ends[taken.count - 1];
@@ -114,6 +137,21 @@ impl ClientConn {
         Ok(used)
     }
 
+    /// Keeps of the requests only those before one that is a large request too many.
+    fn refuse_large(&mut self, frames: &mut Frames<'_>, start: usize) {
+        if self.throttle.is_none() {
+            return;
+        }
+        let starts = std::iter::once(start).chain(frames.ends.iter().copied());
+        let sizes = starts.zip(&frames.ends).map(|(start, end)| end - start - PREFIX);
+        let refused = sizes.chain(frames.incomplete).enumerate().find(|(ahead, size)| !self.admits_size(*ahead, *size));
+        if let Some((at, _)) = refused {
+            frames.requests.truncate(at);
+            frames.ends.truncate(at);
+            frames.garbage = Some("a large request, and those of all connections take largeRequestMaxBytes");
+        }
+    }
+
     /// The first bytes: a four-letter word or the handshake.
     fn handshake(&mut self, bytes: &[u8]) -> Result<usize, End> {
         if let Some(asked) = WordRequest::read(bytes) {
@@ -125,6 +163,10 @@ impl ClientConn {
             frame::Split::Frame { payload, used } => {
                 let request = ConnectRequest::read(payload)
                     .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
+                if !self.driver.throttles.admits(self.driver.clock.mono(), &request)? {
+                    self.driver.traffic.count_rejected();
+                    return Err(End::Garbage("more new connections than connection_throttle_tokens allows"));
+                }
                 self.shaken_hands = true;
                 let chance = getrandom::u64().map_err(io::Error::from)?;
                 self.driver.step(Input::Connect { conn: self.conn, request, chance });
