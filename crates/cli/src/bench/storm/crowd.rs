@@ -24,8 +24,12 @@ use std::{
 
 /// The longest pause of a client before its next connection, in nanoseconds.
 const PAUSE_MAX: u64 = 1_000_000_000;
-/// Clients that share one address of loopback: a port is used again some time after its connection.
+/// Clients that share one address of loopback.
 const PER_ADDRESS: usize = 10_000;
+/// The ports of the clients that share an address. The system takes long to find one that is free among thousands.
+const FIRST_PORT: usize = 34_000;
+/// Each client has this number of ports, in turn: one may be waiting for the end of an earlier connection.
+const PORTS_EACH: usize = 3;
 const EVENTS: usize = 4096;
 /// What is not asked for comes in small pieces.
 const READ_BUFFER: usize = 16 << 10;
@@ -50,6 +54,8 @@ struct Counts {
     attached: usize,
     lost: usize,
     tried: u64,
+    /// Connections that were begun since the start.
+    dialled: u64,
     given_up: u64,
     pings: Tally,
     /// When the storm began.
@@ -76,6 +82,7 @@ impl Crowd {
                 attached: 0,
                 lost: 0,
                 tried: 0,
+                dialled: 0,
                 given_up: 0,
                 pings: Tally::new(),
                 storm: None,
@@ -271,7 +278,9 @@ impl Crowd {
     fn connect(&mut self, number: usize, now: u64) -> Result<()> {
         self.counts.tried += 1;
         let share = self.clients[number].timeout / self.servers.len() as u64;
-        match dial(self.servers[self.clients[number].server], self.first + number) {
+        let turn = self.counts.dialled as usize;
+        self.counts.dialled += 1;
+        match dial(self.servers[self.clients[number].server], self.first + number, turn) {
             Ok(mut stream) => {
                 self.poll
                     .registry()
@@ -290,13 +299,14 @@ impl Crowd {
 }
 
 /// Begins a connection.
-fn dial(server: SocketAddr, number: usize) -> io::Result<TcpStream> {
+fn dial(server: SocketAddr, number: usize, turn: usize) -> io::Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, None)?;
     if server.ip().is_loopback() && server.is_ipv4() {
         let last = u8::try_from(1 + number / PER_ADDRESS).unwrap_or(u8::MAX);
-        // A port whose connection is over can be used again at once.
+        let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
+        let port = FIRST_PORT + number % PER_ADDRESS * PORTS_EACH + turn % PORTS_EACH;
         socket.set_reuse_address(true)?;
-        socket.bind(&SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0).into())?;
+        socket.bind(&SocketAddr::new(address, u16::try_from(port).unwrap_or(0)).into())?;
     }
     socket.set_nonblocking(true)?;
     socket.set_tcp_nodelay(true)?;
