@@ -21,10 +21,13 @@ use crate::{
     quorum::AfterPersist,
     server::Server,
 };
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 use ostler_proto::id::Zxid;
 use ostler_tree::{Overlay, Tree, TreeEvent};
-use ostler_zab::DiskGate;
+use ostler_zab::{DiskGate, leading::LinkId};
 use snapshot_plan::SnapshotPlan;
 use syncs::SyncWaiter;
 
@@ -61,6 +64,8 @@ pub(crate) struct Pipeline {
     pub(crate) outstanding: VecDeque<Outstanding>,
     /// Syncs, each with the zxid that it waits for.
     pub(crate) syncs: VecDeque<(Zxid, SyncWaiter)>,
+    /// The zxid for which the last [`SyncWaiter::Session`] of each learner in `syncs` waits or waited.
+    pub(crate) last_revalidations: BTreeMap<LinkId, Zxid>,
     pub(crate) snapshots: SnapshotPlan,
     /// Reused for encoding records.
     scratch: Vec<u8>,
@@ -75,6 +80,7 @@ impl Pipeline {
             gate: DiskGate::default(),
             outstanding: VecDeque::new(),
             syncs: VecDeque::new(),
+            last_revalidations: BTreeMap::new(),
             snapshots: SnapshotPlan::new(config, replayed),
             scratch: Vec::new(),
             events: Vec::new(),

@@ -1,12 +1,13 @@
 //! One client's connection, in a task of its own: it passes requests to the core, and writes what its outbox holds.
 
+mod closing;
 mod frames;
 mod throttling;
 
 use crate::{
     admin::{
         four_letter_door::FourLetterDoor,
-        word_exchange::{self, WordRequest},
+        word_exchange::WordRequest,
     },
     client_stream::ClientStream,
     driver::Driver,
@@ -45,8 +46,6 @@ pub(crate) struct ConnLimits {
 
 /// Bytes of requests read while others are unanswered: above it the socket waits.
 const UNANSWERED_BYTES_MAX: usize = 8 << 20;
-/// The time that a closing connection's last bytes may take.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 const READ_SIZE: usize = 64 << 10;
 /// Bytes that are read while requests wait for answers to go out: pings can be among them, and the end of the
 /// connection.
@@ -133,6 +132,8 @@ struct ClientConn {
     /// Bytes read that are no whole frame yet, or that wait for answers to leave first.
     partial: Vec<u8>,
     sending: Sending,
+    /// The handshake has passed the limit of new connections.
+    is_counted: bool,
     shaken_hands: bool,
     over: Option<Over>,
     bytes_since_idle: usize,
@@ -140,6 +141,8 @@ struct ClientConn {
     throttle: Option<Box<ConnThrottle>>,
     /// The next request waits for others' answers to go out.
     waiter: Option<Waiter>,
+    /// The handshake waits for its turn.
+    waits_to_open: bool,
     /// Since when the client has taken nothing of what waits for it.
     blocked_since: Option<Mono>,
     looked: Mono,
@@ -236,11 +239,13 @@ fn serve_secured(
         door,
         partial: Vec::new(),
         sending: Sending::default(),
+        is_counted: false,
         shaken_hands: false,
         over: None,
         bytes_since_idle: 0,
         throttle,
         waiter: None,
+        waits_to_open: false,
         blocked_since: None,
         looked: Mono(0),
         noted_alive: Mono(0),
@@ -451,40 +456,6 @@ impl ClientConn {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    /// A connection that is to be closed waits for its client only a moment longer.
-    async fn last_words(&mut self) -> End {
-        loop {
-            match self.send() {
-                Ok(Some(_)) => return self.close().await,
-                Ok(None) => {}
-                Err(end) => return end,
-            }
-            match tokio::time::timeout(LAST_WORDS, self.stream.writable()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => return End::Io(error),
-                Err(_) => return End::Closed,
-            }
-        }
-    }
-
-    /// On the heap: no other connection needs room for it.
-    async fn answer(&mut self, asked: WordRequest) -> End {
-        Box::pin(word_exchange::answer(&self.door, (&self.driver, self.conn), &mut self.stream, asked)).await;
-        Box::pin(self.close()).await
-    }
-
-    /// For a moment bytes that the client still sends are read and thrown away: closing over unread bytes would
-    /// reset the connection, and with it the last reply.
-    async fn close(&mut self) -> End {
-        let _ = self.stream.shutdown().await;
-        // On the heap: an array would be part of every connection's task for all its life.
-        let mut rest = vec![0; 4096];
-        let drained =
-            async { while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {} };
-        let _ = tokio::time::timeout(Duration::from_millis(200), drained).await;
-        End::Closed
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     snapshot_thread::SnapshotQueue,
     throttle::{
         Throttles,
+        new_sessions::NewSessions,
         requests::{Begin, RequestThrottle},
     },
     traffic::Traffic,
@@ -37,7 +38,7 @@ use std::{
 };
 use tokio::sync::{Notify, oneshot};
 
-pub(crate) use throttling::{Batch, Held, Waits};
+pub(crate) use throttling::{Batch, Held, Taken, Waits};
 
 /// A caller waits for a state of the server.
 struct Waiting {
@@ -60,6 +61,7 @@ struct Core {
     responses: Responses,
     /// The limit of requests under way; `None` if there is none.
     throttle: Option<RequestThrottle>,
+    new_sessions: NewSessions,
     /// Nothing will change any more.
     ended: bool,
 }
@@ -129,15 +131,6 @@ fn is_over(server: &Server, began: u64) -> bool {
     server.work_done() - began >= WORK_PER_HOLD
 }
 
-/// The result of handing a connection's requests to the core.
-pub(crate) struct Taken {
-    /// The requests that were taken. Fewer than all if their answers pile up, or will, or when they have taken their
-    /// share of the core's time.
-    pub(crate) count: usize,
-    /// Why the next one was not taken, if its time was not the reason.
-    pub(crate) held: Option<Held>,
-}
-
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
         let DriverParts { disk, snapshots, doors, room, sasl, audit, throttles, requests } = parts;
@@ -149,6 +142,7 @@ impl Driver {
             waiting: Vec::new(),
             responses: Responses::default(),
             throttle: requests,
+            new_sessions: NewSessions::new(),
             ended: false,
         };
         Driver {
@@ -417,7 +411,7 @@ impl Driver {
 
     /// Passes the effects of a step to the clients' connections, the disk, and the other servers.
     fn route(&self, core: &mut Core) {
-        let Core { effects, outboxes, links, responses, .. } = core;
+        let Core { effects, outboxes, links, responses, new_sessions, .. } = core;
         let mut clients = ClientEffects::new(outboxes, responses, &self.traffic.refused_log);
         let doors = self.doors.as_ref();
         for effect in effects.drain(..) {
@@ -426,7 +420,10 @@ impl Driver {
                 Effect::Notify { conns, zxid, kind, path } => {
                     clients.notify(conns, Notification { zxid, kind, path: &path });
                 }
-                Effect::Connected { conn, response } => clients.connected(conn, &response),
+                Effect::Connected { conn, response } => {
+                    new_sessions.ended(conn);
+                    clients.connected(conn, &response);
+                }
                 Effect::SaslToken { conn, xid, token } => self.sasl.put(conn, xid, token),
                 Effect::Close { conn, reason } => clients.close(conn, reason),
                 Effect::Audit(record) => {

@@ -1,8 +1,10 @@
-//! Limits of what all clients together may begin: new connections, requests, and the bytes of large requests. All are off
-//! by default. They decide by the times and the chance that they are given.
+//! Limits of what all clients together may begin: new connections, requests, and the bytes of large requests. All but that of new
+//! sessions under way are off by default. They decide by the times and the chance that they are given.
 
 pub(crate) mod connections;
 pub(crate) mod large_requests;
+mod line;
+pub(crate) mod new_sessions;
 pub(crate) mod requests;
 
 use crate::config::ThrottleSettings;

@@ -6,8 +6,8 @@ use crate::{
     driver::{Batch, Held},
     room::Waiter,
 };
-use ostler_proto::{connect::ConnectRequest, frame};
-use ostler_server_core::{ClientRequest, Input};
+use ostler_proto::{connect::ConnectRequest, frame, id::SessionId};
+use ostler_server_core::ClientRequest;
 use std::io;
 
 /// The length before each frame, in bytes.
@@ -58,6 +58,9 @@ impl ClientConn {
     pub(super) fn arrived(&mut self, n: usize) -> Result<(), End> {
         if n == 0 {
             self.driver.traffic.count_dropped();
+            if self.waits_to_open {
+                return Err(End::Closed);
+            }
             self.over = Some(Over::ByClient);
             return Ok(());
         }
@@ -163,13 +166,22 @@ impl ClientConn {
             frame::Split::Frame { payload, used } => {
                 let request = ConnectRequest::read(payload)
                     .map_err(|_| End::Garbage("a first frame that is no handshake"))?;
-                if !self.driver.throttles.admits(self.driver.clock.mono(), &request)? {
+                // In a storm a client gives a server up that has not answered in time, and comes back to its session
+                // elsewhere. Its handshake here would take the session away from there.
+                if request.session != SessionId::NONE && self.stream.is_closed_by_client() {
+                    return Err(End::Closed);
+                }
+                if !self.is_counted && !self.driver.throttles.admits(self.driver.clock.mono(), &request)? {
                     self.driver.traffic.count_rejected();
                     return Err(End::Garbage("more new connections than connection_throttle_tokens allows"));
                 }
-                self.shaken_hands = true;
+                self.is_counted = true;
                 let chance = getrandom::u64().map_err(io::Error::from)?;
-                self.driver.step(Input::Connect { conn: self.conn, request, chance });
+                if !self.driver.connect(self.conn, request, chance) {
+                    self.waits_to_open = true;
+                    return Ok(0);
+                }
+                self.shaken_hands = true;
                 Ok(used)
             }
         }

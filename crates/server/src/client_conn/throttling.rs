@@ -54,7 +54,7 @@ impl ConnThrottle {
 impl ClientConn {
     /// The next request waits for others.
     pub(super) fn is_held(&self) -> bool {
-        self.waiter.is_some() || self.throttle.as_ref().is_some_and(|of| of.waits)
+        self.waiter.is_some() || self.waits_to_open || self.throttle.as_ref().is_some_and(|of| of.waits)
     }
 
     /// How long a request that waits for its turn waits until it looks again.
@@ -63,8 +63,9 @@ impl ClientConn {
         of.stall_ms.map(|ms| Duration::from_millis(ms.into()))
     }
 
-    /// The request that waits for its turn is tried again.
+    /// The request or handshake that waits for its turn is tried again.
     pub(super) fn try_turn(&mut self) {
+        self.waits_to_open = false;
         if let Some(of) = &mut self.throttle {
             of.waits = false;
         }

@@ -5,8 +5,17 @@ use crate::{
     outbox::Outbox,
     throttle::requests::{Begin, NextRequest, RequestThrottleCounts},
 };
-use ostler_proto::request::Request;
-use ostler_server_core::{ClientRequest, ConnId, input::Mono};
+use ostler_proto::{connect::ConnectRequest, id::SessionId, request::Request};
+use ostler_server_core::{ClientRequest, ConnId, Input, input::Mono};
+
+/// The result of handing a connection's requests to the core.
+pub(crate) struct Taken {
+    /// The requests that were taken. Fewer than all if their answers pile up, or will, or when they have taken their
+    /// share of the core's time.
+    pub(crate) count: usize,
+    /// Why the next one was not taken, if its time was not the reason.
+    pub(crate) held: Option<Held>,
+}
 
 /// Requests of one connection, in their order.
 pub(crate) struct Batch<'a> {
@@ -74,15 +83,16 @@ impl Core {
 
     pub(super) fn note_answered(&mut self, count: usize) {
         if let Some(throttle) = &mut self.throttle {
-            throttle.ended(count);
+            throttle.line.ended(count);
         }
     }
 
     /// A connection is gone, and nothing of it is answered any more.
     pub(super) fn forget_requests(&mut self, conn: ConnId, outbox: Option<&Outbox>) {
+        self.new_sessions.gone(conn);
         if let Some(throttle) = &mut self.throttle {
-            throttle.ended(outbox.map_or(0, Outbox::unanswered));
-            throttle.gone(conn);
+            throttle.line.ended(outbox.map_or(0, Outbox::unanswered));
+            throttle.line.gone(conn);
         }
     }
 
@@ -96,13 +106,30 @@ impl Core {
 impl Driver {
     /// Wakes the connections whose turn has come.
     pub(super) fn give_turns(&self, core: &mut Core) {
-        let Some(throttle) = &mut core.throttle else { return };
-        let now = self.clock.mono();
-        while let Some(conn) = throttle.next_turn(now) {
-            if let Some(outbox) = core.outboxes.get(&conn) {
-                outbox.wake();
-            }
+        let Core { throttle, new_sessions, outboxes, .. } = core;
+        let wake = |conn| outboxes.get(&conn).map(|outbox| outbox.wake());
+        if new_sessions.has_waiting() {
+            let now = self.clock.mono();
+            while new_sessions.next_turn(now).map(wake).is_some() {}
         }
+        if let Some(throttle) = throttle {
+            let now = self.clock.mono();
+            while throttle.line.next_turn(now).map(wake).is_some() {}
+        }
+    }
+
+    /// Carries out a handshake. Returns false if it has to wait for its turn, as many others open sessions; the outbox
+    /// wakes its connection.
+    pub(crate) fn connect(&self, conn: ConnId, request: ConnectRequest<'_>, chance: u64) -> bool {
+        let core = &mut *self.lock();
+        let now = self.clock.now();
+        if request.session == SessionId::NONE && !core.new_sessions.may_open(now.mono, conn) {
+            return false;
+        }
+        core.server.step(now, Input::Connect { conn, request, chance }, &mut core.effects);
+        self.route(core);
+        self.mind_timer(core);
+        true
     }
 
     /// Zeros if requests are not limited.

@@ -1,9 +1,9 @@
 //! The limit of requests under way (`request_throttle_*`): with too many, connections wait in a line before their next
 //! request is carried out.
 
+use super::line::Line;
 use crate::config::RequestThrottleSettings;
 use ostler_server_core::{ConnId, input::Mono};
-use std::collections::{HashSet, VecDeque};
 
 /// Counts since the start or `srst`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,35 +43,24 @@ pub(crate) struct NextRequest {
     pub(crate) is_closed: bool,
 }
 
-/// The line of the connections whose next request has to wait.
+/// The requests under way, and the line of the connections whose next request has to wait.
 #[derive(Debug)]
 pub(crate) struct RequestThrottle {
     settings: RequestThrottleSettings,
-    under_way: usize,
-    line: VecDeque<ConnId>,
-    /// Those in `line`.
-    in_line: HashSet<ConnId>,
-    /// Connections whose turn it is, and until when their place is kept for them.
-    turns: VecDeque<(ConnId, Mono)>,
+    pub(crate) line: Line,
     pub(crate) counts: RequestThrottleCounts,
 }
 
 impl RequestThrottle {
     pub(crate) fn new(settings: RequestThrottleSettings) -> RequestThrottle {
-        RequestThrottle {
-            settings,
-            under_way: 0,
-            line: VecDeque::new(),
-            in_line: HashSet::new(),
-            turns: VecDeque::new(),
-            counts: RequestThrottleCounts::default(),
-        }
+        let line = Line::new(settings.max_requests as usize, settings.stall_ms.into());
+        RequestThrottle { settings, line, counts: RequestThrottleCounts::default() }
     }
 
     /// Begins a request, unless it has to wait or is stale.
     pub(crate) fn begin(&mut self, now: Mono, next: &NextRequest) -> Begin {
         if !next.waits {
-            self.under_way += 1;
+            self.line.pass();
             return Begin::CarryOut;
         }
         let is_stale = self.is_stale(next);
@@ -79,7 +68,8 @@ impl RequestThrottle {
             self.counts.stale_dropped += 1;
             return Begin::Drop;
         }
-        if !self.has_turn(now, next.conn) {
+        if !self.line.has_turn(now, next.conn) {
+            self.counts.waits += 1;
             return Begin::Wait;
         }
         self.counts.stale += u64::from(is_stale);
@@ -94,50 +84,6 @@ impl RequestThrottle {
         let settings = &self.settings;
         (settings.stale_connection_check && next.is_closed)
             || (settings.stale_latency_check && next.waited_ms > next.session_timeout_ms)
-    }
-
-    /// Whether a connection may begin a request now, which then counts. Otherwise it gets a place in the line.
-    fn has_turn(&mut self, now: Mono, conn: ConnId) -> bool {
-        self.turns.retain(|(_, until)| *until > now);
-        let turn = self.turns.iter().position(|(of, _)| *of == conn);
-        let is_free = self.line.is_empty() && self.has_room();
-        if turn.and_then(|turn| self.turns.remove(turn)).is_some() || is_free {
-            self.under_way += 1;
-            return true;
-        }
-        self.counts.waits += 1;
-        if self.in_line.insert(conn) {
-            self.line.push_back(conn);
-        }
-        false
-    }
-
-    /// Requests are answered, or given up with their connection.
-    pub(crate) fn ended(&mut self, count: usize) {
-        self.under_way = self.under_way.saturating_sub(count);
-    }
-
-    /// A connection is gone.
-    pub(crate) fn gone(&mut self, conn: ConnId) {
-        if self.in_line.remove(&conn) {
-            self.line.retain(|of| *of != conn);
-        }
-        self.turns.retain(|(of, _)| *of != conn);
-    }
-
-    /// The next connection whose turn it is, if there is room. Its place is kept for a while.
-    pub(crate) fn next_turn(&mut self, now: Mono) -> Option<ConnId> {
-        if self.line.is_empty() || !self.has_room() {
-            return None;
-        }
-        let conn = self.line.pop_front()?;
-        self.in_line.remove(&conn);
-        self.turns.push_back((conn, now.after(self.settings.stall_ms.max(1).into())));
-        Some(conn)
-    }
-
-    fn has_room(&self) -> bool {
-        self.under_way + self.turns.len() < self.settings.max_requests as usize
     }
 }
 
@@ -154,54 +100,6 @@ mod tests {
             stale_latency_check: false,
             refused_after_ms: None,
         }
-    }
-
-    #[test]
-    fn connections_get_their_turns_in_the_order_in_which_they_came() {
-        let mut throttle = RequestThrottle::new(settings(2));
-        assert!(throttle.has_turn(Mono(0), ConnId(1)) && throttle.has_turn(Mono(0), ConnId(2)));
-        for conn in 3..6 {
-            assert!(!throttle.has_turn(Mono(0), ConnId(conn)));
-        }
-        assert!(!throttle.has_turn(Mono(0), ConnId(3)), "it keeps its place");
-        assert_eq!(throttle.next_turn(Mono(1)), None);
-        throttle.ended(1);
-        assert_eq!(throttle.next_turn(Mono(1)), Some(ConnId(3)));
-        assert_eq!(throttle.next_turn(Mono(1)), None, "its place is kept");
-        assert!(!throttle.has_turn(Mono(2), ConnId(1)), "others stand in line before it");
-        assert!(throttle.has_turn(Mono(2), ConnId(3)));
-        throttle.ended(2);
-        assert_eq!(throttle.next_turn(Mono(3)), Some(ConnId(4)));
-        assert_eq!(throttle.next_turn(Mono(3)), Some(ConnId(5)));
-        assert_eq!(throttle.counts.waits, 5);
-    }
-
-    #[test]
-    fn a_turn_that_is_not_taken_goes_to_others() {
-        let mut throttle = RequestThrottle::new(settings(1));
-        assert!(throttle.has_turn(Mono(0), ConnId(1)));
-        assert!(!throttle.has_turn(Mono(0), ConnId(2)) && !throttle.has_turn(Mono(0), ConnId(3)));
-        throttle.ended(1);
-        assert_eq!(throttle.next_turn(Mono(0)), Some(ConnId(2)));
-        assert!(!throttle.has_turn(Mono(99), ConnId(3)));
-        assert!(!throttle.has_turn(Mono(100), ConnId(3)), "it is in line");
-        assert_eq!(throttle.next_turn(Mono(100)), Some(ConnId(3)));
-        assert!(throttle.has_turn(Mono(101), ConnId(3)));
-    }
-
-    #[test]
-    fn connections_that_are_gone_lose_their_places() {
-        let mut throttle = RequestThrottle::new(settings(1));
-        assert!(throttle.has_turn(Mono(0), ConnId(1)));
-        for conn in 2..5 {
-            assert!(!throttle.has_turn(Mono(0), ConnId(conn)));
-        }
-        throttle.gone(ConnId(2));
-        throttle.ended(1);
-        assert_eq!(throttle.next_turn(Mono(0)), Some(ConnId(3)));
-        throttle.gone(ConnId(3));
-        assert_eq!(throttle.next_turn(Mono(0)), Some(ConnId(4)));
-        assert!(throttle.line.is_empty() && throttle.in_line.is_empty());
     }
 
     fn next(waited_ms: u64, is_closed: bool) -> NextRequest {
@@ -224,10 +122,10 @@ mod tests {
     fn requests_of_connections_that_their_clients_closed_are_dropped_or_counted() {
         let mut dropping = RequestThrottle::new(settings(1));
         assert_eq!(dropping.begin(Mono(0), &next(0, true)), Begin::Drop);
-        assert_eq!((dropping.counts.stale_dropped, dropping.under_way), (1, 0));
+        assert_eq!((dropping.counts.stale_dropped, dropping.line.under_way()), (1, 0));
         let mut counting = RequestThrottle::new(RequestThrottleSettings { drop_stale: false, ..settings(1) });
         assert_eq!(counting.begin(Mono(0), &next(0, true)), Begin::CarryOut);
-        assert_eq!((counting.counts.stale, counting.under_way), (1, 1));
+        assert_eq!((counting.counts.stale, counting.line.under_way()), (1, 1));
     }
 
     #[test]
@@ -235,8 +133,9 @@ mod tests {
         let mut throttle = RequestThrottle::new(settings(1));
         assert_eq!(throttle.begin(Mono(0), &next(0, false)), Begin::CarryOut);
         assert_eq!(throttle.begin(Mono(0), &next(0, false)), Begin::Wait);
+        assert_eq!(throttle.counts.waits, 1);
         assert_eq!(throttle.begin(Mono(0), &NextRequest { waits: false, ..next(0, false) }), Begin::CarryOut);
-        throttle.ended(1);
-        assert_eq!(throttle.next_turn(Mono(0)), None, "the ping is not answered");
+        throttle.line.ended(1);
+        assert_eq!(throttle.line.next_turn(Mono(0)), None, "the ping is not answered");
     }
 }
