@@ -176,6 +176,7 @@ def checks(args, port):
             Check("local-sessions", "ensemble.local_sessions", common + quick),
             Check("read-only", "ensemble.read_only", common + quick),
             Check("observers", "ensemble.observers", common + (["--peers", "java3.9"] if args.quick else [])),
+            Check("session-storm", "ensemble.session_storm", common + (["--sessions", "1000"] if args.quick else [])),
             Check("failover", "ensemble.failover", common + ["--rounds", "3" if args.quick else "50"]),
             Check("emptied", "ensemble.emptied", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("lost-disk", "ensemble.lost_disk", common),

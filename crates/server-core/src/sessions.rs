@@ -105,7 +105,10 @@ impl Sessions {
         let bucket = self.bucket(now, timeout_ms);
         self.buckets_of(scope).entry(bucket).or_default().insert(id);
         let owner = if conn.is_some() { Owner::Here } else { Owner::Nobody };
-        self.by_id.insert(id, Session { scope, timeout_ms, conn, closing: false, owner, last_proposal: Zxid::ZERO, bucket });
+        self.by_id.insert(
+            id,
+            Session { scope, timeout_ms, conn, closing: false, owner, last_proposal: Zxid::ZERO, bucket },
+        );
     }
 
     /// Makes a local session global, and returns its timeout in ms. `None` if there is no such local session.

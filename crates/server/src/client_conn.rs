@@ -5,10 +5,7 @@ mod frames;
 mod throttling;
 
 use crate::{
-    admin::{
-        four_letter_door::FourLetterDoor,
-        word_exchange::WordRequest,
-    },
+    admin::{four_letter_door::FourLetterDoor, word_exchange::WordRequest},
     client_stream::ClientStream,
     driver::Driver,
     handshake_turns::HandshakeTurns,

@@ -24,8 +24,7 @@ use crate::{
 };
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::{
-    ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport,
-    work::WORK_PER_HOLD,
+    ConnId, Effect, Input, Server, input::Mono, quorum::MemberMode, report::ConnReport, work::WORK_PER_HOLD,
 };
 use ostler_zab::leading::LinkId;
 use parking_lot::{Mutex, MutexGuard};

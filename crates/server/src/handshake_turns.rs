@@ -108,7 +108,12 @@ impl HandshakeTurns {
 
     /// These limits, each at least 1.
     pub(crate) fn with_limits(in_all: usize, of_one_address: usize) -> Arc<HandshakeTurns> {
-        Arc::new(HandshakeTurns { in_all, of_one_address, under_way: AtomicUsize::new(0), line: Mutex::default() })
+        Arc::new(HandshakeTurns {
+            in_all,
+            of_one_address,
+            under_way: AtomicUsize::new(0),
+            line: Mutex::default(),
+        })
     }
 
     /// Counts a handshake until the value is dropped.

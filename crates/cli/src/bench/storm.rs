@@ -65,7 +65,8 @@ pub(crate) fn run(options: &Options, target: Target) -> Result<Report> {
         return Err(BenchError::Usage("a storm is plain text; leave --tls-ca out".into()));
     }
     raise_descriptor_limit(options.sessions + 64)?;
-    let servers: Vec<SocketAddr> = std::iter::once(target.server).chain(target.others.iter().copied()).collect();
+    let servers: Vec<SocketAddr> =
+        std::iter::once(target.server).chain(target.others.iter().copied()).collect();
     let mut crowd = Crowd::new(options.first..options.first + options.sessions, servers, target.timeout)?;
 
     let opening = Instant::now();
@@ -99,10 +100,13 @@ pub(crate) fn run(options: &Options, target: Target) -> Result<Report> {
     crowd.run_for(Duration::from_secs_f64(options.settle))?;
     let after = crowd.take_pings();
 
-    let settings = format!("{}, timeout {} ms", counted(options.sessions, "session"), target.timeout.as_millis());
+    let settings =
+        format!("{}, timeout {} ms", counted(options.sessions, "session"), target.timeout.as_millis());
     let metered = Metered { seconds, server: None, client_cpu_us_per_op: None };
     let mut report = Report::new("storm", target.server, settings, &pings, metered);
-    for (name, tally) in [("calm", &calm), ("storm", &pings), ("after", &after), ("re-attached", crowd.attached_after())] {
+    for (name, tally) in
+        [("calm", &calm), ("storm", &pings), ("after", &after), ("re-attached", crowd.attached_after())]
+    {
         report.row(name, tally);
     }
     report.figure("sessions_opened", "per_second", options.sessions as f64 / opened_in);

@@ -259,7 +259,11 @@ impl FourLetterDoor {
                 .map_or(0, |all| all.count() as u64),
             max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),
             auth_failed_count: summary.stats.auth_failed,
-            connection_drop_probability: driver.throttles.connection_figures().unwrap_or_default().drop_probability,
+            connection_drop_probability: driver
+                .throttles
+                .connection_figures()
+                .unwrap_or_default()
+                .drop_probability,
             outstanding_tls_handshake: self.handshake_turns.under_way() as u64,
             non_mtls_local_conn_count: driver.traffic.plain_local.load(Ordering::Relaxed),
             non_mtls_remote_conn_count: driver.traffic.plain_remote.load(Ordering::Relaxed),

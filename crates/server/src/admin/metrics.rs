@@ -1,7 +1,12 @@
 //! The counters of `mntr`, under upstream's names.
 
 use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
-use crate::{disk_thread::DiskFigures, responses::Responses, throttle::{Throttles, requests::RequestThrottleCounts}, traffic::Traffic};
+use crate::{
+    disk_thread::DiskFigures,
+    responses::Responses,
+    throttle::{Throttles, requests::RequestThrottleCounts},
+    traffic::Traffic,
+};
 use ostler_server_core::{
     quorum::MemberMode,
     stats::{self, Sampled, Stats},

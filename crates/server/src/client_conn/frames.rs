@@ -147,7 +147,8 @@ impl ClientConn {
         }
         let starts = std::iter::once(start).chain(frames.ends.iter().copied());
         let sizes = starts.zip(&frames.ends).map(|(start, end)| end - start - PREFIX);
-        let refused = sizes.chain(frames.incomplete).enumerate().find(|(ahead, size)| !self.admits_size(*ahead, *size));
+        let refused =
+            sizes.chain(frames.incomplete).enumerate().find(|(ahead, size)| !self.admits_size(*ahead, *size));
         if let Some((at, _)) = refused {
             frames.requests.truncate(at);
             frames.ends.truncate(at);

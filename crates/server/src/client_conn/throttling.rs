@@ -136,12 +136,10 @@ mod tests {
         of.note(10, Mono(5));
         of.note(20, Mono(5));
         of.note(30, Mono(7));
-        assert_eq!([of.since(0), of.since(19), of.since(20), of.since(30)], [
-            Some(Mono(5)),
-            Some(Mono(5)),
-            Some(Mono(7)),
-            None
-        ]);
+        assert_eq!(
+            [of.since(0), of.since(19), of.since(20), of.since(30)],
+            [Some(Mono(5)), Some(Mono(5)), Some(Mono(7)), None]
+        );
         of.forget(15);
         assert_eq!([of.since(4), of.since(5), of.since(15)], [Some(Mono(5)), Some(Mono(7)), None]);
         of.forget(15);

@@ -233,7 +233,9 @@ mod tests {
     fn replaced_keys_leave_a_note_with_the_replacement() {
         check_notes(
             "request_throttler.shutdownTimeout=5",
-            &["zoo.cfg:1: request_throttler.shutdownTimeout: A server that stops gives up the requests that wait"],
+            &[
+                "zoo.cfg:1: request_throttler.shutdownTimeout: A server that stops gives up the requests that wait",
+            ],
         );
     }
 

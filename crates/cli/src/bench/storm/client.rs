@@ -92,7 +92,8 @@ impl Client {
 
     /// Sends the connect request, if the connection is made.
     pub(super) fn writable(&mut self) -> io::Result<()> {
-        let Some(stream) = self.stream.as_mut().filter(|_| self.stage == Stage::Greeting && !self.greeted) else {
+        let Some(stream) = self.stream.as_mut().filter(|_| self.stage == Stage::Greeting && !self.greeted)
+        else {
             return Ok(());
         };
         if let Some(error) = stream.take_error()? {
@@ -126,7 +127,12 @@ impl Client {
     ///
     /// # Errors
     /// `UnexpectedEof` if the server has closed the connection.
-    pub(super) fn readable(&mut self, now: u64, buffer: &mut [u8], mut hear: impl FnMut(Outcome)) -> io::Result<()> {
+    pub(super) fn readable(
+        &mut self,
+        now: u64,
+        buffer: &mut [u8],
+        mut hear: impl FnMut(Outcome),
+    ) -> io::Result<()> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => return Ok(()),

@@ -185,7 +185,11 @@ impl Crowd {
             .events
             .iter()
             .map(|event| {
-                (event.token().0, event.is_writable() || event.is_error(), event.is_readable() || event.is_read_closed())
+                (
+                    event.token().0,
+                    event.is_writable() || event.is_error(),
+                    event.is_readable() || event.is_read_closed(),
+                )
             })
             .collect();
         for (number, writes, reads) in happened {
@@ -225,7 +229,8 @@ impl Crowd {
                 }
                 let period = self.clients[number].timeout / 3;
                 // The pings of clients that have come at once spread over the time.
-                let jitter = if self.counts.storm.is_none() { self.chance.next_u64() % period.max(1) } else { period };
+                let jitter =
+                    if self.counts.storm.is_none() { self.chance.next_u64() % period.max(1) } else { period };
                 self.set_timer(number, now + jitter);
             }
         }
@@ -247,7 +252,9 @@ impl Crowd {
 
     fn run_timers(&mut self) -> Result<()> {
         let now = self.now();
-        while let Some(Reverse((due, number))) = self.timers.peek().copied().filter(|Reverse((due, _))| *due <= now) {
+        while let Some(Reverse((due, number))) =
+            self.timers.peek().copied().filter(|Reverse((due, _))| *due <= now)
+        {
             self.timers.pop();
             if self.clients[number].due == due {
                 self.acts(number, now)?;
@@ -262,7 +269,9 @@ impl Crowd {
             Stage::Idle | Stage::Lost => {}
             Stage::Away => return self.connect(number, now),
             Stage::Greeting => self.go_away(number, now),
-            Stage::Attached if now.saturating_sub(client.heard) >= client.timeout / 3 * 2 => self.go_away(number, now),
+            Stage::Attached if now.saturating_sub(client.heard) >= client.timeout / 3 * 2 => {
+                self.go_away(number, now)
+            }
             Stage::Attached => {
                 if client.ping(now).is_err() {
                     self.go_away(number, now);
