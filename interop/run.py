@@ -87,6 +87,8 @@ def checks(args, port):
             Check("descriptors", "abuse.descriptors", common),
             Check("words", "abuse.words", common + (["--watches", "40000", "--words", "40"] if args.quick else [])),
             Check("names", "abuse.names", common),
+            Check("throttles", "abuse.throttles", common),
+            Check("throttles-java-3.9", "abuse.throttles", on_java("3.9")),
             Check("abuse-sessions", "abuse.sessions", common),
             Check("abuse-sessions-secret", "abuse.sessions", common + ["--secret"]),
             Check("abuse-sessions-java-3.9", "abuse.sessions", on_java("3.9")),
