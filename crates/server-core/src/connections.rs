@@ -242,6 +242,13 @@ impl Server {
         self.connections.accept(conn, Conn::new(peer, cx.now));
     }
 
+    /// The timeout of a connection's session, in ms; the longest one that sessions may have if there is none.
+    pub fn session_timeout_ms(&self, conn: ConnId) -> u64 {
+        let session = self.connections.session(conn).and_then(|id| self.sessions.get(id));
+        let timeout_ms = session.map_or(self.config.session_timeout_max_ms, |session| session.timeout_ms);
+        u64::try_from(timeout_ms).unwrap_or(0)
+    }
+
     /// A client has proven identities.
     pub(crate) fn identified(&mut self, conn: ConnId, ids: Vec<Id>) {
         let super_user = self.config.x509_super_user.as_deref();

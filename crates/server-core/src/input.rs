@@ -167,6 +167,14 @@ pub enum Input<'a> {
         /// The decoded request.
         request: ClientRequest<'a>,
     },
+    /// As `Request`, for a request that has waited too long before it came here: it is not carried out, but answered in
+    /// its place with [`ErrorCode::ThrottledOp`](ostler_proto::error::ErrorCode::ThrottledOp).
+    Throttled {
+        /// The connection on which the frame came.
+        conn: ConnId,
+        /// The decoded request.
+        request: ClientRequest<'a>,
+    },
     /// The client sends bytes or takes answers, but its requests cannot be read now because too much of it waits. The
     /// session counts as alive, as if a ping had been read.
     Alive {

@@ -22,10 +22,13 @@ use crate::{
     server::Server,
     stats::stages::WriteMarks,
 };
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{
+    collections::{BTreeMap, VecDeque},
+    vec::Vec,
+};
 use ostler_proto::id::Zxid;
 use ostler_tree::{Overlay, Tree, TreeEvent};
-use ostler_zab::DiskGate;
+use ostler_zab::{DiskGate, leading::LinkId};
 use snapshot_plan::SnapshotPlan;
 use syncs::SyncWaiter;
 
@@ -64,6 +67,8 @@ pub(crate) struct Pipeline {
     pub(crate) outstanding: VecDeque<Outstanding>,
     /// Syncs, each with the zxid that it waits for.
     pub(crate) syncs: VecDeque<(Zxid, SyncWaiter)>,
+    /// The zxid for which the last [`SyncWaiter::Session`] of each learner in `syncs` waits or waited.
+    pub(crate) last_revalidations: BTreeMap<LinkId, Zxid>,
     pub(crate) snapshots: SnapshotPlan,
     /// When proposals were on disk and committed.
     pub(crate) marks: WriteMarks,
@@ -80,6 +85,7 @@ impl Pipeline {
             gate: DiskGate::default(),
             outstanding: VecDeque::new(),
             syncs: VecDeque::new(),
+            last_revalidations: BTreeMap::new(),
             snapshots: SnapshotPlan::new(config, replayed),
             marks: WriteMarks::default(),
             scratch: Vec::new(),

@@ -88,6 +88,32 @@ impl Server {
         self.enqueue(cx, conn, session, request);
     }
 
+    /// Refuses a request in its place. It is a sign of life, as any other.
+    pub(crate) fn throttled(&mut self, cx: &mut Context<'_>, conn: ConnId, request: &ClientRequest<'_>) {
+        let is_quick = matches!(
+            request.request,
+            Request::Auth { .. } | Request::Sasl(_) | Request::CloseSession | Request::Malformed(_)
+        );
+        let Some(state) = self.connections.get_mut(conn) else { return };
+        let Phase::Open { session } = state.phase else { return self.request(cx, conn, request) };
+        if is_quick || !self.has_enforced_auth(conn) {
+            return self.request(cx, conn, request);
+        }
+        let Some(state) = self.connections.get_mut(conn) else { return };
+        state.stats.received += 1;
+        self.stats.packets_received += 1;
+        self.work.add(work::REQUEST);
+        if !self.sessions.touch(cx.now.mono, session) {
+            return;
+        }
+        self.report_touch(session);
+        let head = request.head(cx.now.mono);
+        match self.connections.get_mut(conn) {
+            Some(state) if !state.queue.is_empty() => state.queue.push_back(Waiting::Throttled { head }),
+            _ => self.reply(cx, conn, head, Err(ErrorCode::ThrottledOp)),
+        }
+    }
+
     fn enqueue(
         &mut self,
         cx: &mut Context<'_>,

@@ -127,6 +127,7 @@ impl Server {
                 }
                 self.request(cx, conn, &request);
             }
+            Input::Throttled { conn, request } => self.throttled(cx, conn, &request),
             Input::Alive { conn } => self.sign_of_life(cx, conn),
             Input::Disconnected { conn } => self.disconnected(cx, conn),
             Input::ConnectionLost { conn, cause, host } => self.connection_lost(cx.now, conn, cause, host),

@@ -11,7 +11,7 @@ use crate::input::{ConnId, Mono};
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::ops::Bound::{Excluded, Included, Unbounded};
 use hashbrown::HashMap;
-use ostler_proto::id::SessionId;
+use ostler_proto::id::{SessionId, Zxid};
 use ostler_zab::leading::LinkId;
 use rustc_hash::FxBuildHasher;
 
@@ -49,6 +49,8 @@ pub struct Session {
     pub closing: bool,
     /// The server that its client is connected to.
     pub owner: Owner,
+    /// At a leader: the last proposal for it since it was added.
+    pub(crate) last_proposal: Zxid,
     bucket: Mono,
 }
 
@@ -113,7 +115,10 @@ impl Sessions {
         let bucket = self.bucket(now, timeout_ms);
         self.buckets_of(scope).entry(bucket).or_default().insert(id);
         let owner = if conn.is_some() { Owner::Here } else { Owner::Nobody };
-        self.by_id.insert(id, Session { scope, timeout_ms, conn, closing: false, owner, bucket });
+        self.by_id.insert(
+            id,
+            Session { scope, timeout_ms, conn, closing: false, owner, last_proposal: Zxid::ZERO, bucket },
+        );
     }
 
     /// Makes a local session global, and returns its timeout in ms. `None` if there is no such local session.

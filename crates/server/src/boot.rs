@@ -23,6 +23,7 @@ use crate::{
     sasl_files::SaslParts,
     sasl_logins::SaslQueue,
     snapshot_thread::{SnapshotQueue, SnapshotWork},
+    throttle::{Throttles, requests::RequestThrottle},
     timer_task,
     tls_files::TlsFiles,
     tls_handshake::PortSecurity,
@@ -36,6 +37,7 @@ use ostler_proto::id::ServerId;
 use ostler_server_core::{
     CoreConfig, Now, Server,
     audit::{AuditOperation, AuditResult},
+    quorum::LocalSessions,
 };
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
 use std::{
@@ -125,6 +127,8 @@ impl RunningServer {
             TraceExporter::start(traces, me)
         });
         let traces = traces.transpose()?;
+        let has_local_sessions =
+            config.ensemble.as_ref().is_some_and(|of| of.local_sessions != LocalSessions::Off);
         let parts = DriverParts {
             disk: disk.clone(),
             snapshots: snapshots.clone(),
@@ -133,6 +137,8 @@ impl RunningServer {
             sasl: sasl.as_ref().map_or_else(SaslQueue::none, |sasl| sasl.queue.clone()),
             audit,
             traces: traces.as_ref().map(TraceExporter::queue),
+            throttles: Throttles::new(&config.throttles, has_local_sessions, clock.now().mono),
+            requests: config.throttles.requests.map(RequestThrottle::new),
         };
         let driver = Arc::new(Driver::new(core, clock, parts));
         let handle =
@@ -146,13 +152,15 @@ impl RunningServer {
         let work = SnapshotWork { settings: snapshot_settings, frozen, purge_every };
         threads.run_snapshots(work, store.lock.clone())?;
 
-        let reports = Arc::new(Reports::new(config, &store.folders, disk.clone(), snapshots, loading));
+        let handshake_turns = HandshakeTurns::new();
+        let counted = (disk.clone(), snapshots, handshake_turns.clone());
+        let reports = Arc::new(Reports::new(config, &store.folders, counted, loading));
         let door = FourLetterDoor::new(config.four_letter_whitelist.clone(), reports.clone());
         let service = ClientService {
             driver: driver.clone(),
             limits: Arc::new(options::conn_limits(config)),
             security: PortSecurity::Plain,
-            handshake_turns: HandshakeTurns::new(),
+            handshake_turns,
             handshake_log: Arc::default(),
             door: Arc::new(door),
         };

@@ -1,13 +1,12 @@
 //! One client's connection, in a task of its own: it passes requests to the core, and writes what its outbox holds.
 
+mod closing;
 mod ending;
 mod frames;
+mod throttling;
 
 use crate::{
-    admin::{
-        four_letter_door::FourLetterDoor,
-        word_exchange::{self, WordRequest},
-    },
+    admin::{four_letter_door::FourLetterDoor, word_exchange::WordRequest},
     client_stream::ClientStream,
     driver::Driver,
     handshake_turns::HandshakeTurns,
@@ -30,6 +29,7 @@ use std::{
     task::{Context, Poll},
     time::Duration,
 };
+use throttling::ConnThrottle;
 use tokio::net::TcpStream;
 
 /// The limits of a connection.
@@ -45,8 +45,6 @@ pub(crate) struct ConnLimits {
 
 /// Bytes of requests read while others are unanswered: above it the socket waits.
 const UNANSWERED_BYTES_MAX: usize = 8 << 20;
-/// The time that a closing connection's last bytes may take.
-const LAST_WORDS: Duration = Duration::from_millis(500);
 const READ_SIZE: usize = 64 << 10;
 /// Bytes that are read while requests wait for answers to go out: pings can be among them, and the end of the
 /// connection.
@@ -135,11 +133,17 @@ struct ClientConn {
     /// Bytes read that are no whole frame yet, or that wait for answers to leave first.
     partial: Vec<u8>,
     sending: Sending,
+    /// The handshake has passed the limit of new connections.
+    is_counted: bool,
     shaken_hands: bool,
     over: Option<Over>,
     bytes_since_idle: usize,
+    /// `None` if neither requests nor their bytes are limited over all connections.
+    throttle: Option<Box<ConnThrottle>>,
     /// The next request waits for others' answers to go out.
     waiter: Option<Waiter>,
+    /// The handshake waits for its turn.
+    waits_to_open: bool,
     /// Since when the client has taken nothing of what waits for it.
     blocked_since: Option<Mono>,
     looked: Mono,
@@ -181,7 +185,10 @@ pub(crate) async fn serve_secure(accepted: Accepted, unidentified: UnidentifiedP
     });
     let begun = begun.await;
     drop(unidentified);
-    let Some(begun) = begun else { return service.driver.traffic.count_failed_handshake() };
+    let Some(begun) = begun else {
+        service.driver.traffic.count_handshake_exceeded();
+        return service.driver.traffic.count_failed_handshake();
+    };
     let failed = match begun {
         Ok(Ok(secured)) => return Box::pin(serve_secured(secured, peer, place, service)).await,
         Ok(Err(error)) => error,
@@ -219,10 +226,13 @@ fn serve_secured(
     let (conn, outbox) = driver.accept(peer);
     if matches!(stream, ClientStream::Tls(_)) {
         outbox.note_tls();
+    } else {
+        driver.traffic.count_plain(peer.ip());
     }
     if let Some(id) = proven {
         driver.step(Input::Identified { conn, ids: vec![id] });
     }
+    let throttle = ConnThrottle::of(&driver);
     let mut client = ClientConn {
         stream,
         peer,
@@ -234,10 +244,13 @@ fn serve_secured(
         door,
         partial: Vec::new(),
         sending: Sending::default(),
+        is_counted: false,
         shaken_hands: false,
         over: None,
         bytes_since_idle: 0,
+        throttle,
         waiter: None,
+        waits_to_open: false,
         blocked_since: None,
         looked: Mono(0),
         noted_alive: Mono(0),
@@ -294,6 +307,7 @@ impl ClientConn {
 
     /// Sends what there is, deals with what was read, and waits for the socket or the outbox.
     async fn turn(&mut self) -> Result<(), End> {
+        self.free_answered();
         let all_answered = self.outbox.unanswered() == 0;
         let is_closing = match self.send()? {
             Some(close) => close.is_some(),
@@ -312,12 +326,12 @@ impl ClientConn {
                 Some(Over::Garbage(what)) if all_answered => return Err(End::Garbage(what)),
                 // The last answer came after the others were sent.
                 Some(Over::Garbage(_)) if self.outbox.unanswered() == 0 => return Ok(()),
-                Some(Over::ByClient) if self.waiter.is_none() => return Err(End::Closed),
+                Some(Over::ByClient) if !self.is_held() => return Err(End::Closed),
                 _ => {}
             }
         }
         let reads = self.may_read();
-        if self.blocked_since.is_some() || self.waiter.is_some() {
+        if self.blocked_since.is_some() || self.is_held() {
             self.look(reads)?;
             let woken = Box::pin(self.wait_and_look(reads)).await?;
             return self.woken(woken);
@@ -340,19 +354,25 @@ impl ClientConn {
     async fn wait_and_look(&mut self, reads: bool) -> io::Result<Woken> {
         let driver = self.driver.clone();
         let waits_for_room = self.waiter.is_some();
+        let look = self.stall().unwrap_or(LOOK);
         tokio::select! {
             biased;
             woken = self.wait(reads) => woken,
             () = driver.room.freed(), if waits_for_room => Ok(Woken::Room),
-            () = tokio::time::sleep(LOOK) => Ok(Woken::Look),
+            () = tokio::time::sleep(look) => Ok(Woken::Look),
         }
     }
 
     fn woken(&mut self, woken: Woken) -> Result<(), End> {
         match woken {
             Woken::Read(n) => self.arrived(n)?,
-            Woken::Room | Woken::Look => self.waiter = None,
-            Woken::Writable | Woken::Outbox => {}
+            Woken::Room => self.waiter = None,
+            Woken::Look => {
+                self.waiter = None;
+                self.try_turn();
+            }
+            Woken::Outbox => self.try_turn(),
+            Woken::Writable => {}
         }
         Ok(())
     }
@@ -363,7 +383,7 @@ impl ClientConn {
         let unanswered = self.outbox.unanswered();
         let bytes = if unanswered == 0 { 0 } else { self.bytes_since_idle };
         self.sending.is_empty()
-            && self.waiter.is_none()
+            && !self.is_held()
             && unanswered < self.limits.unanswered_max
             && bytes < UNANSWERED_BYTES_MAX
             && !self.outbox.holds_back()
@@ -392,7 +412,7 @@ impl ClientConn {
         }
         // Pings of the client stand behind requests that wait, so they cannot be read. A client that takes its answers
         // lives. While this server makes the client wait, the client cannot show that it lives.
-        if !reads && self.over.is_none() && (moves || self.waiter.is_some()) {
+        if !reads && self.over.is_none() && (moves || self.is_held()) {
             self.driver.step(Input::Alive { conn: self.conn });
         }
         Ok(())
@@ -446,41 +466,6 @@ impl ClientConn {
                 Err(error) => return Err(error.into()),
             }
         }
-    }
-
-    /// A connection that is to be closed waits for its client only a moment longer.
-    async fn last_words(&mut self) -> End {
-        loop {
-            match self.send() {
-                Ok(Some(_)) => return self.close().await,
-                Ok(None) => {}
-                Err(end) => return end,
-            }
-            match tokio::time::timeout(LAST_WORDS, self.stream.writable()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => return End::Io(error),
-                Err(_) => return End::Closed,
-            }
-        }
-    }
-
-    /// On the heap: no other connection needs room for it.
-    async fn answer(&mut self, asked: WordRequest) -> End {
-        Box::pin(word_exchange::answer(&self.door, (&self.driver, self.conn), &mut self.stream, asked)).await;
-        Box::pin(self.close()).await
-    }
-
-    /// For a moment bytes that the client still sends are read and thrown away: closing over unread bytes would
-    /// reset the connection, and with it the last reply.
-    async fn close(&mut self) -> End {
-        let _ = self.stream.shutdown().await;
-        // On the heap: an array would be part of every connection's task for all its life.
-        let mut rest = vec![0; 4096];
-        let patience = self.patience_at_end();
-        let drained =
-            async { while matches!(poll_fn(|cx| self.stream.poll_read(cx, &mut rest)).await, Ok(1..)) {} };
-        self.other_side_closed = tokio::time::timeout(patience, drained).await.is_ok();
-        End::Closed
     }
 }
 

@@ -14,6 +14,8 @@ pub(crate) struct ClientEffects<'a> {
     outboxes: &'a Outboxes,
     responses: &'a mut Responses,
     refused_log: &'a SharedLogBudget,
+    /// Replies that went to a connection.
+    answered: usize,
 }
 
 impl<'a> ClientEffects<'a> {
@@ -22,13 +24,14 @@ impl<'a> ClientEffects<'a> {
         responses: &'a mut Responses,
         refused_log: &'a SharedLogBudget,
     ) -> ClientEffects<'a> {
-        ClientEffects { fan: FanOut::default(), outboxes, responses, refused_log }
+        ClientEffects { fan: FanOut::default(), outboxes, responses, refused_log, answered: 0 }
     }
 
     pub(crate) fn reply(&mut self, conn: ConnId, reply: &Reply) {
         self.fan.before_others_to(conn, self.outboxes);
         if let Some(outbox) = self.outboxes.get(&conn) {
             let size = outbox.reply(reply);
+            self.answered += 1;
             self.responses.count_reply(size, !matches!(reply.xid, Xid::PING | Xid::AUTH));
         }
     }
@@ -54,9 +57,10 @@ impl<'a> ClientEffects<'a> {
         log_close(conn, reason, self.refused_log);
     }
 
-    /// Sends the notifications that are still held back.
-    pub(crate) fn finish(&mut self) {
+    /// Sends the notifications that are still held back. Returns the number of replies.
+    pub(crate) fn finish(mut self) -> usize {
         self.fan.send(self.outboxes);
+        self.answered
     }
 }
 

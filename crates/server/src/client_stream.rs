@@ -8,11 +8,11 @@ use std::{
     cell::RefCell,
     io::{self, IoSlice, Read, Write},
     net::SocketAddr,
-    pin::Pin,
-    task::{Context, Poll, ready},
+    pin::{Pin, pin},
+    task::{Context, Poll, Waker, ready},
 };
 use tokio::{
-    io::{AsyncRead, AsyncWriteExt, ReadBuf},
+    io::{AsyncRead, AsyncWriteExt, Interest, ReadBuf},
     net::TcpStream,
 };
 
@@ -208,6 +208,13 @@ impl ClientStream {
             ClientStream::Plain(tcp) => tcp,
             ClientStream::Tls(tls) => &tls.tcp,
         }
+    }
+
+    /// Whether the client has closed the connection, or its own half, as far as the system has said so.
+    pub(crate) fn is_closed_by_client(&self) -> bool {
+        let ready = pin!(self.tcp().ready(Interest::READABLE));
+        let ready = ready.poll(&mut Context::from_waker(Waker::noop()));
+        matches!(ready, Poll::Ready(Ok(ready)) if ready.is_read_closed())
     }
 
     /// Takes bytes that are to go out. Returns their number; fails with `WouldBlock` if the socket takes none now.

@@ -1,6 +1,8 @@
 //! The one place that locks the core and routes its effects. Routing only pushes to queues and never
 //! blocks; nobody awaits while holding the lock.
 
+mod throttling;
+
 use crate::{
     audit::AuditQueue,
     client_effects::ClientEffects,
@@ -14,14 +16,19 @@ use crate::{
     room::Room,
     sasl_logins::SaslQueue,
     snapshot_thread::SnapshotQueue,
+    throttle::{
+        Throttles,
+        new_sessions::NewSessions,
+        requests::{Begin, RequestThrottle},
+    },
     traces::TraceQueue,
     traffic::Traffic,
 };
 use ostler_proto::quorum_packet::Packet;
 use ostler_server_core::stats::traced::TracedRequest;
 use ostler_server_core::{
-    ClientRequest, ConnId, Effect, Input, Server,
-    input::Mono,
+    ConnId, Effect, Input, Server,
+    input::{ClientRequest, Mono},
     quorum::MemberMode,
     report::ConnReport,
     sessions::ends::{EndCause, HostState},
@@ -37,6 +44,8 @@ use std::{
     },
 };
 use tokio::sync::{Notify, oneshot};
+
+pub(crate) use throttling::{Batch, Held, Taken, Waits};
 
 /// A caller waits for a state of the server.
 struct Waiting {
@@ -57,6 +66,9 @@ struct Core {
     links: Links,
     waiting: Vec<Waiting>,
     responses: Responses,
+    /// The limit of requests under way; `None` if there is none.
+    throttle: Option<RequestThrottle>,
+    new_sessions: NewSessions,
     /// Nothing will change any more.
     ended: bool,
 }
@@ -81,6 +93,8 @@ pub(crate) struct DriverParts {
     pub(crate) audit: Option<Arc<AuditQueue>>,
     /// `None` if nothing is traced.
     pub(crate) traces: Option<Arc<TraceQueue>>,
+    pub(crate) throttles: Throttles,
+    pub(crate) requests: Option<RequestThrottle>,
 }
 
 /// The core of a running server, with its lock and the parts that its effects go to.
@@ -106,6 +120,7 @@ pub(crate) struct Driver {
     sasl: SaslQueue,
     pub(crate) audit: Option<Arc<AuditQueue>>,
     traces: Option<Arc<TraceQueue>>,
+    pub(crate) throttles: Throttles,
 }
 
 /// Bytes of output that wait for a connection at which a batch of its requests stops: the output goes out first.
@@ -141,18 +156,9 @@ pub(crate) struct Loss {
     pub(crate) host: HostState,
 }
 
-/// The result of handing a connection's requests to the core.
-pub(crate) struct Taken {
-    /// The requests that were taken. Fewer than all if their answers pile up, or will, or when they have taken their
-    /// share of the core's time.
-    pub(crate) count: usize,
-    /// The next one is a large read that waits until other connections' answers have gone.
-    pub(crate) waits_for_room: bool,
-}
-
 impl Driver {
     pub(crate) fn new(server: Server, clock: Clock, parts: DriverParts) -> Driver {
-        let DriverParts { disk, snapshots, doors, room, sasl, audit, traces } = parts;
+        let DriverParts { disk, snapshots, doors, room, sasl, audit, traces, throttles, requests } = parts;
         let core = Core {
             server,
             effects: Vec::new(),
@@ -160,6 +166,8 @@ impl Driver {
             links: BTreeMap::new(),
             waiting: Vec::new(),
             responses: Responses::default(),
+            throttle: requests,
+            new_sessions: NewSessions::new(),
             ended: false,
         };
         Driver {
@@ -180,6 +188,7 @@ impl Driver {
             room: Arc::new(room),
             audit,
             traces,
+            throttles,
         }
     }
 
@@ -261,32 +270,35 @@ impl Driver {
 
     /// Takes the requests of one connection under one lock, until their answers pile up or they have taken their share of
     /// the member's time.
-    ///
-    /// `since_us` is when their bytes were at hand.
-    pub(crate) fn requests(
-        &self,
-        conn: ConnId,
-        outbox: &Outbox,
-        (requests, since_us): (Vec<ClientRequest<'_>>, u64),
-    ) -> Taken {
-        let mut taken = Taken { count: 0, waits_for_room: false };
+    pub(crate) fn requests(&self, conn: ConnId, outbox: &Outbox, batch: Batch<'_>) -> Taken {
+        let mut taken = Taken { count: 0, held: None };
+        let Batch { requests, since_us, waits } = batch;
         let core = &mut *self.lock();
         let now = self.clock.now();
         let waited_us = u32::try_from(now.mono_us().saturating_sub(since_us)).unwrap_or(u32::MAX);
         let began = core.server.work_done();
-        for request in requests {
+        for (at, request) in requests.into_iter().enumerate() {
             let promised = core.server.reserved_bytes_of_all();
             if self.room.is_scarce(promised) {
                 let size = core.server.answer_size(conn, &request.request);
                 if size > OUTBOX_PAUSE_WHEN_FULL && !self.room.fits(size, promised) {
-                    taken.waits_for_room = true;
+                    taken.held = Some(Held::ForRoom);
                     break;
                 }
+            }
+            let begin = core.begin(now.mono, conn, &request.request, &waits.of(at));
+            taken.held = Held::by(begin);
+            if taken.held.is_some() {
+                break;
             }
             let is_full = self.room.is_full(promised);
             outbox.count_request();
             let request = ClientRequest { waited_us, ..request };
-            core.server.step(now, Input::Request { conn, request }, &mut core.effects);
+            let input = match begin {
+                Begin::Refuse => Input::Throttled { conn, request },
+                _ => Input::Request { conn, request },
+            };
+            core.server.step(now, input, &mut core.effects);
             self.route(core);
             taken.count += 1;
             if core.server.reserved_bytes(conn) > PROMISED_PAUSE {
@@ -298,6 +310,7 @@ impl Driver {
                 break;
             }
         }
+        self.give_turns(core);
         self.mind_timer(core);
         taken
     }
@@ -317,7 +330,8 @@ impl Driver {
     pub(crate) fn disconnected(&self, conn: ConnId, loss: Loss) {
         let Loss { cause, host } = loss;
         let core = &mut *self.lock();
-        core.outboxes.remove(&conn);
+        let outbox = core.outboxes.remove(&conn);
+        core.forget_requests(conn, outbox.as_deref());
         self.sasl.gone(conn);
         let now = self.clock.now();
         core.server.step(now, Input::ConnectionLost { conn, cause, host }, &mut core.effects);
@@ -400,6 +414,8 @@ impl Driver {
         core.server.reset_stats();
         core.responses = Responses::default();
         self.traffic.reset();
+        self.throttles.reset();
+        core.reset_throttle();
     }
 
     /// Reports of those of these connections that are still there, each with the number of its notifications.
@@ -453,7 +469,7 @@ impl Driver {
                 outbox.mark_slow(number);
             }
         }
-        let Core { effects, outboxes, links, responses, .. } = core;
+        let Core { effects, outboxes, links, responses, new_sessions, .. } = core;
         let mut clients = ClientEffects::new(outboxes, responses, &self.traffic.refused_log);
         let doors = self.doors.as_ref();
         for effect in effects.drain(..) {
@@ -462,7 +478,10 @@ impl Driver {
                 Effect::Notify { conns, zxid, kind, path } => {
                     clients.notify(conns, Notification { zxid, kind, path: &path });
                 }
-                Effect::Connected { conn, response } => clients.connected(conn, &response),
+                Effect::Connected { conn, response } => {
+                    new_sessions.ended(conn);
+                    clients.connected(conn, &response);
+                }
                 Effect::SaslToken { conn, xid, token } => self.sasl.put(conn, xid, token),
                 Effect::Close { conn, reason } => clients.close(conn, reason),
                 Effect::Audit(record) => {
@@ -494,7 +513,9 @@ impl Driver {
                 }
             }
         }
-        clients.finish();
+        let answered = clients.finish();
+        core.note_answered(answered);
+        self.give_turns(core);
         if !core.waiting.is_empty() {
             core.tell_waiting();
         }

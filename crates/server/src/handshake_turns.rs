@@ -8,7 +8,10 @@
 use std::{
     collections::{HashMap, VecDeque},
     net::IpAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::Poll,
     thread,
 };
@@ -21,6 +24,8 @@ pub(crate) struct HandshakeTurns {
     in_all: usize,
     /// The limit of turns at a time of one address: others find a place at once.
     of_one_address: usize,
+    /// Handshakes that have begun and are not over.
+    under_way: AtomicUsize,
     line: Mutex<Line>,
 }
 
@@ -103,7 +108,23 @@ impl HandshakeTurns {
 
     /// These limits, each at least 1.
     pub(crate) fn with_limits(in_all: usize, of_one_address: usize) -> Arc<HandshakeTurns> {
-        Arc::new(HandshakeTurns { in_all, of_one_address, line: Mutex::default() })
+        Arc::new(HandshakeTurns {
+            in_all,
+            of_one_address,
+            under_way: AtomicUsize::new(0),
+            line: Mutex::default(),
+        })
+    }
+
+    /// Counts a handshake until the value is dropped.
+    pub(crate) fn begin(&self) -> HandshakeUnderWay<'_> {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        HandshakeUnderWay(&self.under_way)
+    }
+
+    /// Handshakes that have begun and are not over.
+    pub(crate) fn under_way(&self) -> usize {
+        self.under_way.load(Ordering::Relaxed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Line> {
@@ -168,6 +189,15 @@ impl HandshakeTurns {
                 line.give_back(address);
             }
         }
+    }
+}
+
+/// A handshake that is under way.
+pub(crate) struct HandshakeUnderWay<'a>(&'a AtomicUsize);
+
+impl Drop for HandshakeUnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

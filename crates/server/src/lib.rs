@@ -32,6 +32,7 @@ mod sasl_files;
 mod sasl_logins;
 mod sending;
 mod snapshot_thread;
+mod throttle;
 mod timer_task;
 mod tls_files;
 mod tls_handshake;

@@ -200,6 +200,7 @@ pub(crate) async fn run(
                     PortSecurity::Tls(_) | PortSecurity::Either(_) => {
                         let from = accepted.peer.ip();
                         let Some(unidentified) = unidentified.admit(&accepted.stream, from).await else {
+                            service.driver.traffic.count_handshake_exceeded();
                             continue;
                         };
                         conns.spawn(client_conn::serve_secure(accepted, unidentified, service.clone()))

@@ -337,7 +337,12 @@ impl Outbox {
         self.lock().notified = 0;
     }
 
-    /// Waits until something is pushed.
+    /// Wakes the task of the connection.
+    pub(crate) fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Waits until something is pushed, or the connection is woken.
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
     }

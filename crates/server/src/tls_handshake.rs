@@ -130,6 +130,7 @@ async fn handshake(
     config: Arc<ServerConfig>,
     (turns, address): TurnsOf<'_>,
 ) -> Result<SecuredStream, HandshakeError> {
+    let _under_way = turns.begin();
     let mut tls = ServerConnection::new(config).map_err(HandshakeError::Refused)?;
     while tls.is_handshaking() {
         while tls.wants_write() {

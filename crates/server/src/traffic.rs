@@ -1,7 +1,10 @@
 //! Counts of clients' connections.
 
 use crate::log_throttle::SharedLogBudget;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    net::IpAddr,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Counts of clients' connections since the start or `srst`, and the limits of the log lines about them.
 #[derive(Debug, Default)]
@@ -15,6 +18,12 @@ pub(crate) struct Traffic {
     pub(crate) without_session: AtomicU64,
     /// TLS handshakes that failed.
     pub(crate) failed_handshakes: AtomicU64,
+    /// Connections that were closed before their TLS handshake, as there were too many of them.
+    pub(crate) handshakes_exceeded: AtomicU64,
+    /// Connections without TLS from this machine; not reset.
+    pub(crate) plain_local: AtomicU64,
+    /// Connections without TLS from elsewhere; not reset.
+    pub(crate) plain_remote: AtomicU64,
     /// Limits the log lines about connections that no client makes.
     pub(crate) closed_log: SharedLogBudget,
     /// Limits the log lines about clients that were refused.
@@ -42,6 +51,16 @@ impl Traffic {
         self.failed_handshakes.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn count_handshake_exceeded(&self) {
+        self.handshakes_exceeded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection without TLS.
+    pub(crate) fn count_plain(&self, from: IpAddr) {
+        let count = if from.to_canonical().is_loopback() { &self.plain_local } else { &self.plain_remote };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn reset(&self) {
         let counts = [
             &self.bytes_received,
@@ -49,6 +68,7 @@ impl Traffic {
             &self.rejected,
             &self.without_session,
             &self.failed_handshakes,
+            &self.handshakes_exceeded,
         ];
         for count in counts {
             count.store(0, Ordering::Relaxed);

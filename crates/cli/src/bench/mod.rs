@@ -20,6 +20,7 @@ mod rate;
 mod report;
 mod session;
 mod snapshots;
+mod storm;
 mod tally;
 mod template;
 mod tree;
@@ -76,6 +77,7 @@ enum Workload {
     Fill(fill::Options),
     Rate(rate::Options),
     FirstRequest(first_request::Options),
+    Storm(storm::Options),
     Disk(disk::Options),
 }
 
@@ -115,6 +117,7 @@ impl Bench {
             Workload::Fill(options) => with_process().and_then(|(target, of)| fill::run(options, target, of)),
             Workload::Rate(options) => with_process().and_then(|(target, of)| rate::run(options, target, of)),
             Workload::FirstRequest(options) => first_request::run(options, target()?),
+            Workload::Storm(options) => storm::run(options, target()?),
             Workload::Disk(options) => disk::run(options),
         }
     }

@@ -123,17 +123,7 @@ impl Target {
 
     /// The first frame of a connection: it asks for a new session, or takes up an older one.
     pub(crate) fn connect_frame(self, session: SessionId, password: &Password) -> Vec<u8> {
-        let mut frame = Vec::new();
-        ConnectRequest {
-            protocol_version: 0,
-            last_zxid_seen: 0,
-            timeout_ms: i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX),
-            session,
-            password: Some(password),
-            read_only: Some(false),
-        }
-        .write_frame(&mut frame);
-        frame
+        connect_frame(i32::try_from(self.timeout.as_millis()).unwrap_or(i32::MAX), 0, session, password)
     }
 
     fn connect(self, number: usize) -> io::Result<TcpStream> {
@@ -168,6 +158,21 @@ impl Target {
     pub(crate) fn refused(self, number: usize) -> BenchError {
         BenchError::SessionRefused { server: self.at(number), number }
     }
+}
+
+/// A connect request of a client that has seen the transactions up to a zxid.
+pub(crate) fn connect_frame(timeout_ms: i32, seen: i64, session: SessionId, password: &Password) -> Vec<u8> {
+    let mut frame = Vec::new();
+    ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: seen,
+        timeout_ms,
+        session,
+        password: Some(password),
+        read_only: Some(false),
+    }
+    .write_frame(&mut frame);
+    frame
 }
 
 impl Session {
@@ -252,7 +257,7 @@ fn read_frame(stream: &mut Wire<TcpStream>, number: usize) -> Result<Vec<u8>> {
 }
 
 /// Lets this process have at least `wanted` descriptors, if the hard limit allows it.
-fn raise_descriptor_limit(wanted: usize) -> Result<()> {
+pub(crate) fn raise_descriptor_limit(wanted: usize) -> Result<()> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = wanted as u64;
     if current.is_none_or(|current| current >= wanted) {

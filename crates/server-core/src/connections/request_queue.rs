@@ -70,6 +70,8 @@ pub(crate) enum Waiting {
     UnderWay { until: Zxid },
     /// A sync. It is answered once everything proposed before it has committed.
     Sync { head: RequestHead, after: Zxid, path: Option<Box<str>> },
+    /// Behind others, and refused because it had waited too long before it came.
+    Throttled { head: RequestHead },
     /// Behind a write or a sync. Its answer will take about this number of bytes of the tree, see [`Server::answer_size`].
     ///
     /// [`Server::answer_size`]: crate::Server::answer_size
@@ -94,7 +96,13 @@ impl Waiting {
 
     /// Whether nothing but its turn has to come for this request at the head of a queue.
     pub(crate) fn is_read(&self) -> bool {
-        matches!(self, Waiting::Parked { .. } | Waiting::Watching { .. } | Waiting::Reading(_))
+        matches!(
+            self,
+            Waiting::Parked { .. }
+                | Waiting::Watching { .. }
+                | Waiting::Reading(_)
+                | Waiting::Throttled { .. }
+        )
     }
 
     /// A write that was forwarded to the leader.
@@ -155,6 +163,10 @@ impl Server {
                     let request =
                         ClientRequest::decode(&payload).expect("a parked request was decoded before");
                     self.serve(cx, conn, &request, arrived);
+                }
+                Some(Waiting::Throttled { .. }) => {
+                    let Some(Waiting::Throttled { head }) = state.queue.pop_front() else { return };
+                    self.reply(cx, conn, head, Err(ErrorCode::ThrottledOp));
                 }
                 Some(Waiting::UnderWay { until }) if *until <= applied => drop(state.queue.pop_front()),
                 Some(Waiting::Sync { after, .. }) if *after <= applied => {

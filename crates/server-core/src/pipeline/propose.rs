@@ -172,6 +172,9 @@ impl Server {
         });
         cx.effects.push(Effect::Persist { seq, op: PersistOp::Append { zxid, record: record.clone() } });
         self.send_proposal(cx, zxid, || PeerMessage::Proposal(zxid, record.clone()));
+        if let Some(state) = self.sessions.get_mut(session) {
+            state.last_proposal = zxid;
+        }
         self.pipeline.outstanding.push_back(Outstanding {
             zxid,
             record,

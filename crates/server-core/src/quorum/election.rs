@@ -118,6 +118,7 @@ impl Server {
             self.give_up_audits(cx);
         }
         self.pipeline.syncs.clear();
+        self.pipeline.last_revalidations.clear();
         for proposal in &mut self.pipeline.outstanding {
             proposal.conn = None;
         }

@@ -11,7 +11,6 @@ use crate::{
     effect::{CloseReason, Effect, PeerMessage},
     input::{ClientRequest, ConnId, Now},
     pipeline::{
-        Outstanding,
         prepare::Ephemerals,
         propose::{Requester, WriteOrigin},
         syncs::SyncWaiter,
@@ -23,12 +22,11 @@ use alloc::{borrow::Cow, vec::Vec};
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     error::ErrorCode,
-    id::{SessionId, Zxid},
-    jute::Reader,
+    id::SessionId,
     op::Op,
     quorum_packet::Packet,
     request::{Request, RequestHeader},
-    txn::{Txn, TxnHeader, TxnRecord},
+    txn::{Txn, TxnRecord},
 };
 use ostler_zab::leading::LinkId;
 
@@ -256,15 +254,16 @@ impl Server {
         session: SessionId,
         valid: bool,
     ) {
-        let mine = |waiting: &Outstanding| {
-            TxnHeader::read(&mut Reader::new(&waiting.record.0)).is_ok_and(|header| header.session == session)
-        };
-        let asked_before = |(_, waiting): &(Zxid, SyncWaiter)| matches!(waiting, SyncWaiter::Session { learner: of, .. } if *of == learner);
-        let waits =
-            self.pipeline.outstanding.iter().any(mine) || self.pipeline.syncs.iter().any(asked_before);
+        // No search: many sessions come back at once, while many writes are outstanding.
+        let applied = self.tree.last_processed();
+        let has_writes = self.sessions.get(session).is_some_and(|state| state.last_proposal > applied);
+        let asked_before = self.pipeline.last_revalidations.get(&learner).is_some_and(|last| *last > applied);
+        let waits = has_writes || asked_before;
         match self.pipeline.outstanding.back() {
             Some(last) if waits && !planted::is(Bug::AnswersMixedUp) => {
-                self.pipeline.syncs.push_back((last.zxid, SyncWaiter::Session { learner, session, valid }));
+                let last = last.zxid;
+                self.pipeline.last_revalidations.insert(learner, last);
+                self.pipeline.syncs.push_back((last, SyncWaiter::Session { learner, session, valid }));
             }
             _ => {
                 let message = PeerMessage::Packet(Packet::Revalidated { session, valid });

@@ -1,7 +1,12 @@
 //! The counters of `mntr`, under upstream's names.
 
 use super::four_letter::{MetricValue, Metrics, NamespacedMetric, Percentiles, Summary};
-use crate::{disk_thread::DiskFigures, responses::Responses, traffic::Traffic};
+use crate::{
+    disk_thread::DiskFigures,
+    responses::Responses,
+    throttle::{Throttles, requests::RequestThrottleCounts},
+    traffic::Traffic,
+};
 use ostler_proto::id::ServerId;
 use ostler_server_core::{
     quorum::MemberMode,
@@ -27,6 +32,8 @@ pub(crate) struct Counted<'a> {
     pub(crate) digest_mismatches: u64,
     pub(crate) responses: Responses,
     pub(crate) traffic: &'a Traffic,
+    pub(crate) requests: RequestThrottleCounts,
+    pub(crate) throttles: &'a Throttles,
     pub(crate) disk: &'a DiskFigures,
     pub(crate) snapshots_ms: stats::Summary,
     pub(crate) snapshots_failed: u64,
@@ -45,7 +52,7 @@ pub(crate) fn metrics(of: &Counted<'_>) -> Metrics {
     Metrics { values, namespaced }
 }
 
-fn counters(of: &Counted<'_>) -> [(&'static str, u64); 28] {
+fn counters(of: &Counted<'_>) -> [(&'static str, u64); 34] {
     let Stats { syncs, writes, .. } = of.stats;
     let traffic = of.traffic;
     [
@@ -68,6 +75,12 @@ fn counters(of: &Counted<'_>) -> [(&'static str, u64); 28] {
         ("connection_rejected", traffic.rejected.load(Ordering::Relaxed)),
         ("unsuccessful_handshake", traffic.failed_handshakes.load(Ordering::Relaxed)),
         ("sessionless_connections_expired", traffic.without_session.load(Ordering::Relaxed)),
+        ("tls_handshake_exceeded", traffic.handshakes_exceeded.load(Ordering::Relaxed)),
+        ("request_throttle_wait_count", of.requests.waits),
+        ("throttled_ops", of.requests.refused),
+        ("stale_requests", of.requests.stale),
+        ("stale_requests_dropped", of.requests.stale_dropped),
+        ("large_requests_rejected", of.throttles.large_requests.as_ref().map_or(0, |large| large.rejected())),
         ("proposal_count", of.stats.proposals),
         ("connection_request_count", of.stats.connection_requests),
         ("connection_revalidate_count", of.stats.connection_revalidations),
@@ -80,7 +93,7 @@ fn counters(of: &Counted<'_>) -> [(&'static str, u64); 28] {
     ]
 }
 
-fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
+fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 21] {
     let Stats { elections, syncs, .. } = of.stats;
     let once = |value: Option<u64>| value.map_or_else(stats::Summary::default, stats::Summary::of);
     let ms = |took: Duration| took.as_millis() as u64;
@@ -108,7 +121,14 @@ fn summaries(of: &Counted<'_>) -> [(&'static str, stats::Summary); 20] {
         ("node_deleted_watch_count", of.stats.node_deleted_watches),
         ("node_changed_watch_count", of.stats.node_changed_watches),
         ("node_children_watch_count", of.stats.node_children_watches),
+        ("connection_token_deficit", token_deficits(of)),
     ]
+}
+
+/// Without a limit of new connections each of them finds all tokens, as in upstream.
+fn token_deficits(of: &Counted<'_>) -> stats::Summary {
+    let none_missing = || stats::Summary { count: of.stats.connection_requests, ..stats::Summary::default() };
+    of.throttles.connection_figures().map_or_else(none_missing, |figures| figures.deficits)
 }
 
 fn advanced<'a>(of: &'a Counted<'_>) -> [(&'static str, Option<&'a Sampled>); 12] {

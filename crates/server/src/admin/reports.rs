@@ -13,6 +13,7 @@ use crate::{
     config::{EnsembleSettings, ServerConfig},
     disk_thread::DiskQueue,
     driver::Driver,
+    handshake_turns::HandshakeTurns,
     responses::Responses,
     snapshot_thread::SnapshotQueue,
 };
@@ -50,6 +51,7 @@ pub(crate) struct Reports {
     folders: DataFolders,
     disk: Arc<DiskQueue>,
     snapshots: Arc<SnapshotQueue>,
+    handshake_turns: Arc<HandshakeTurns>,
     /// Until `srst`.
     loading: Mutex<Option<Loading>>,
     started: Instant,
@@ -62,8 +64,7 @@ impl Reports {
     pub(crate) fn new(
         config: &ServerConfig,
         folders: &DataFolders,
-        disk: Arc<DiskQueue>,
-        snapshots: Arc<SnapshotQueue>,
+        (disk, snapshots, handshake_turns): (Arc<DiskQueue>, Arc<SnapshotQueue>, Arc<HandshakeTurns>),
         loading: Loading,
     ) -> Self {
         let shown = |path: &Path| absolute(path).display().to_string();
@@ -93,6 +94,7 @@ impl Reports {
             folders: folders.clone(),
             disk,
             snapshots,
+            handshake_turns,
             loading: Mutex::new(Some(loading)),
             started: Instant::now(),
             client_port: AtomicU16::new(client_port),
@@ -234,6 +236,8 @@ impl Reports {
             digest_mismatches: moment.summary.digest_mismatches,
             responses: moment.responses,
             traffic: &driver.traffic,
+            requests: driver.request_throttle_counts(),
+            throttles: &driver.throttles,
             disk: &self.disk.figures(),
             snapshots_ms: *self.snapshots.took_ms.lock().unwrap_or_else(PoisonError::into_inner),
             snapshots_failed: self.snapshots.failed.load(Ordering::Relaxed),
@@ -265,6 +269,14 @@ impl Reports {
                 .map_or(0, |all| all.count() as u64),
             max_file_descriptor_count: limits.current.unwrap_or(u64::MAX),
             auth_failed_count: summary.stats.auth_failed,
+            connection_drop_probability: driver
+                .throttles
+                .connection_figures()
+                .unwrap_or_default()
+                .drop_probability,
+            outstanding_tls_handshake: self.handshake_turns.under_way() as u64,
+            non_mtls_local_conn_count: driver.traffic.plain_local.load(Ordering::Relaxed),
+            non_mtls_remote_conn_count: driver.traffic.plain_remote.load(Ordering::Relaxed),
             client_response_sizes: response_sizes(responses),
             quorum: quorum_report.map(|of| quorum(of, *mode, now.mono)),
             quotas: long_reports::quotas(driver).into_iter().map(namespace_quota).collect(),

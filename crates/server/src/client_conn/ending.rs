@@ -21,6 +21,10 @@ pub(super) enum Garbage {
     NoHandshake,
     /// No first frame came within the time for it.
     NoHandshakeInTime,
+    /// A request too many for `largeRequestMaxBytes`.
+    LargeRequest,
+    /// A connection too many for `connection_throttle_tokens`.
+    TooManyNewConnections,
 }
 
 impl fmt::Display for Garbage {
@@ -31,6 +35,8 @@ impl fmt::Display for Garbage {
             Garbage::NoRequestHeader => "no request header",
             Garbage::NoHandshake => "a first frame that is no handshake",
             Garbage::NoHandshakeInTime => "no handshake in time",
+            Garbage::LargeRequest => "a large request, and those of all connections take largeRequestMaxBytes",
+            Garbage::TooManyNewConnections => "more new connections than connection_throttle_tokens allows",
         })
     }
 }

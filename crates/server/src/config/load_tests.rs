@@ -90,6 +90,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
             large_answers_max_bytes: None,
             slow_request_ms: Some(1000),
         },
+        throttles: ThrottleSettings::default(),
         folders: DataFolderSettings {
             data_dir: "/var/lib/zk".into(),
             data_log_dir: "/var/lib/zk".into(),
@@ -209,6 +210,11 @@ fn every_obeyed_setting_reaches_the_config() {
             global_outstanding_limit: 10,
             large_answers_max_bytes: Some(6000),
             slow_request_ms: Some(0),
+        },
+        throttles: ThrottleSettings {
+            connections: None,
+            requests: None,
+            large_requests: Some(LargeRequestSettings { threshold: 1000, max_bytes: 5000 }),
         },
         folders: DataFolderSettings {
             data_dir: "/d".into(),
@@ -497,4 +503,34 @@ fn other_audit_loggers_are_refused_and_keys_without_the_switch_leave_a_warning()
         "dataDir=/d\nclientPort=2181\naudit.log.maxFiles=5\n",
         &["zoo.cfg:3: audit.log.maxFiles has no effect without audit.enable=true"],
     );
+}
+
+#[test]
+fn throttles_are_read_with_their_weights() {
+    let lines = "connection_throttle_tokens=100\nconnection_throttle_fill_time=0\nconnection_throttle_fill_count=7\n\
+                 connection_throttle_freeze_time=0\nconnection_throttle_drop_increase=0.5\n\
+                 connection_throttle_drop_decrease=0.25\nconnection_throttle_decrease_ratio=0.1\n\
+                 connection_throttle_weight_enabled=true\nconnection_throttle_global_session_weight=1\n\
+                 connection_throttle_local_session_weight=2\nconnection_throttle_renew_session_weight=0\n\
+                 requestThrottleLimit=50\nrequest_throttle_stall_time=-1\nrequest_throttle_drop_stale=false\n\
+                 request_stale_connection_check=false\nrequest_stale_latency_check=true\nthrottledOpWaitTime=30\n";
+    let expected = ThrottleSettings {
+        connections: Some(ConnectionThrottleSettings {
+            tokens: 100,
+            fill_count: 7,
+            fill_ms: 1,
+            drop: Some(DropSettings { freeze_ms: 0, increase: 0.5, decrease: 0.25, decrease_ratio: 0.1 }),
+            weights: Some(ConnectionWeights { global_session: 2, local_session: 2, renewed_session: 2 }),
+        }),
+        requests: Some(RequestThrottleSettings {
+            max_requests: 50,
+            stall_ms: 1,
+            drop_stale: false,
+            stale_connection_check: false,
+            stale_latency_check: true,
+            refused_after_ms: Some(30),
+        }),
+        large_requests: None,
+    };
+    assert_eq!(config_of_lines(lines).throttles, expected);
 }

@@ -15,6 +15,7 @@ mod sasl;
 mod server_config;
 mod session_passwords;
 mod settings;
+mod throttles;
 mod tls;
 mod values;
 mod weaknesses;
@@ -38,6 +39,10 @@ pub use jvm_flags::JVM_FLAG_VARIABLES;
 pub use sasl::{JaasSection, PrincipalSettings, QuorumSasl, SaslSettings};
 pub use server_config::{EMBEDDED_DATA_DIR, EMBEDDED_PORT, ServerConfig};
 pub use session_passwords::SessionPasswords;
+pub use throttles::{
+    ConnectionThrottleSettings, ConnectionWeights, DropSettings, LargeRequestSettings,
+    RequestThrottleSettings, ThrottleSettings,
+};
 pub use values::Kind;
 pub use weaknesses::Weakness;
 

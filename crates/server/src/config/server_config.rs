@@ -15,6 +15,7 @@ use super::properties::Entry;
 use super::sasl::{self, QuorumSasl};
 use super::session_passwords::SessionPasswords;
 use super::settings::Settings;
+use super::throttles::ThrottleSettings;
 use super::tls::KeySet;
 use super::weaknesses::Weakness;
 use crate::admin::four_letter::Whitelist;
@@ -28,12 +29,14 @@ pub const EMBEDDED_PORT: u16 = 2181;
 const EMBEDDED_TICK_TIME_MS: i32 = 2000;
 
 /// All settings of a server, in groups. Names follow the keys of zoo.cfg, with units.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ServerConfig {
     /// The length of a tick, the unit of session timeouts and of the limits of an ensemble; 3 s by default.
     pub tick_time_ms: i32,
     pub clients: ClientPortSettings,
     pub limits: RequestLimits,
+    /// What all clients together may begin.
+    pub throttles: ThrottleSettings,
     pub folders: DataFolderSettings,
     pub log: TxnLogSettings,
     pub snapshots: SnapshotSettings,
@@ -152,6 +155,7 @@ fn assemble(
         tick_time_ms: timeouts.tick_time_ms,
         clients: ClientPortSettings::read(settings, client_address),
         limits: RequestLimits::read(settings),
+        throttles: ThrottleSettings::read(settings),
         folders: DataFolderSettings::read(settings, data_dir),
         log: TxnLogSettings::read(settings),
         snapshots: SnapshotSettings::read(settings),

@@ -232,9 +232,10 @@ mod tests {
     #[test]
     fn replaced_keys_leave_a_note_with_the_replacement() {
         check_notes(
-            "requestThrottleLimit=5",
-            &["zoo.cfg:1: requestThrottleLimit: There is no second queue in front of the requests; \
-                 globalOutstandingLimit stops reading instead"],
+            "request_throttler.shutdownTimeout=5",
+            &[
+                "zoo.cfg:1: request_throttler.shutdownTimeout: A server that stops gives up the requests that wait",
+            ],
         );
     }
 
