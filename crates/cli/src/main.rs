@@ -8,6 +8,7 @@ mod entrypoint;
 mod explain;
 mod krb5_conf;
 mod manual;
+mod resize;
 mod server;
 mod service_manager;
 mod shell;
@@ -42,6 +43,7 @@ enum Command {
     Certs(certs::CertsArgs),
     Check(check::CheckArgs),
     Entrypoint(entrypoint::EntrypointArgs),
+    Resize(resize::ResizeArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
@@ -68,6 +70,7 @@ fn run(command: Command) -> ExitCode {
                 Err(code) => code,
             }
         }
+        Command::Resize(args) => resize::run(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     }
