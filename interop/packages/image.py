@@ -158,11 +158,13 @@ def logins(containers: Containers) -> None:
             raise AssertionError("a client without a login is served")
         except (ConnectionLost, Refused, SessionExpired):
             pass
-        words = [binary(ARGS.server), "shell", "127.0.0.1:%d" % port, "--sasl-user", "ann"]
-        found = subprocess.run(
-            [*words, "whoami"], capture_output=True, text=True, timeout=60, env=dict(os.environ, OSTLER_SASL_PASSWORD="one")
-        )
-        expect("sasl: ann" in found.stdout, "a client with a login: %s %s" % (found.stdout, found.stderr))
+        password = os.path.join(containers.folder, "password")
+        with open(password, "w") as f:
+            f.write("one\n")
+        words = [binary(ARGS.server), "shell", "--sasl-user", "ann", "--sasl-password-file", password]
+        words += ["127.0.0.1:%d" % port, "whoami"]
+        found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        expect("ann" in found.stdout, "a client with a login: %s %s" % (found.stdout, found.stderr))
         expect_equal(server.stop(), 0, "exit code")
 
 
