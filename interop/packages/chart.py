@@ -1,5 +1,5 @@
-"""The Helm chart: it is linted, rendered with several sets of values, and checked against Kubernetes' schemas. The plain
-manifests beside it are what it renders without values.
+"""The Helm chart: it is linted, rendered with several sets of values, and checked against Kubernetes' schemas. The
+plain manifests beside it are what it renders without values.
 
     python3 interop/run.py packages.chart [--update]      --update writes the plain manifests"""
 
@@ -16,6 +16,7 @@ ARGS = arguments(__doc__, update={"action": "store_true"}).parse_args()
 CHART = os.path.join(PACKAGING, "kubernetes", "chart")
 PLAIN = os.path.join(PACKAGING, "kubernetes", "manifests", "ostler.yaml")
 VERSIONS = ["1.29", "1.37"]
+WANTED = ["readOnlyRootFilesystem: true", "runAsNonRoot: true", "path: /readyz", "kind: PodDisruptionBudget"]
 HEAD = "# Made from the chart by `python3 interop/run.py packages.chart --update`.\n"
 SETS = {
     "plain": [],
@@ -64,7 +65,7 @@ def check() -> str:
         text = helm("template", "ostler", CHART, "--namespace", "default", *words)
         for version in VERSIONS:
             resources += validate(text, version)
-        for wanted in ("readOnlyRootFilesystem: true", "runAsNonRoot: true", "path: /readyz", "kind: PodDisruptionBudget"):
+        for wanted in WANTED:
             expect(wanted in text, "%s: no %s" % (name, wanted))
         expect_equal(text.count("kind: Job"), 2 if name == "resized" else 0, "%s: jobs" % name)
         if name == "plain":
@@ -79,7 +80,8 @@ def check() -> str:
             f.write(plain)
     with open(PLAIN) as f:
         expect(f.read() == plain, "the plain manifests are not those of the chart: run with --update")
-    return "%d resources of %d sets of values fit the schemas of Kubernetes %s" % (resources, len(SETS), ", ".join(VERSIONS))
+    versions = ", ".join(VERSIONS)
+    return "%d resources of %d sets of values fit the schemas of Kubernetes %s" % (resources, len(SETS), versions)
 
 
 conclude(check)

@@ -3,8 +3,8 @@ file system runs by chroot, read-only where an image's is, with the variables of
 
     python3 interop/run.py packages.image [--server 'target/release/ostler server'] [--port N]
 
-Three servers form an ensemble, are stopped, keep their data. Logins are asked for. What cannot be obeyed is refused. The
-ensemble grows to five servers, shrinks to three and grows again by `ostler resize`, as the Helm chart does it."""
+Three servers form an ensemble, are stopped, keep their data. Logins are asked for. What cannot be obeyed is refused.
+The ensemble grows to five servers, shrinks to three and grows again by `ostler resize`, as the Helm chart does it."""
 
 import json
 import os
@@ -22,7 +22,9 @@ ARGS = arguments(__doc__).parse_args()
 USER = "1000:1000"
 SUPER = "super:xQJmxLMiHGwaqBvst5y6rkB6HQs="  # the password is "admin"
 # Runs the rest of the line in a root file system that is read-only but for the folders of data.
-READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && mount --bind "$1" "$0/data" && shift && exec "$@"'
+READ_ONLY = (
+    'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && mount --bind "$1" "$0/data" && shift && exec "$@"'
+)
 
 
 def build(out: str) -> str:
@@ -255,7 +257,8 @@ def check() -> str:
     official(containers)
     logins(containers)
     scaling(containers)
-    size = sum(os.path.getsize(os.path.join(layout, "blobs/sha256", name)) for name in os.listdir(layout + "/blobs/sha256"))
+    blobs = os.path.join(layout, "blobs", "sha256")
+    size = sum(os.path.getsize(os.path.join(blobs, name)) for name in os.listdir(blobs))
     return "%s, %.1f MiB; ensembles of 3 and 5, logins, refusals" % (digest[:19], size / 2**20)
 
 

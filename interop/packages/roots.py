@@ -50,7 +50,12 @@ def in_root(root: str, *words: str, environment: Mapping[str, str] | None = None
     """Runs a program as root in a root file system. Returns its output."""
     env = {"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C", **(environment or {})}
     done = subprocess.run(
-        ["chroot", root, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ["chroot", root, *words],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     expect(done.returncode == 0, "%s: exit code %d: %s" % (" ".join(words), done.returncode, done.stdout[-2000:]))
     return done.stdout
