@@ -53,3 +53,21 @@ fn pages(command: &Command, above: Option<&str>) -> Vec<(String, Vec<u8>)> {
     let below: Vec<_> = below.flat_map(|below| pages(below, Some(&name))).collect();
     [(name, page)].into_iter().chain(below).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_that_is_shown_has_a_page_without_a_date() {
+        let shown = Command::new("shell").about("znodes by hand").subcommand(Command::new("deep"));
+        let command = Command::new("ostler").version("1.2.3").subcommand(shown);
+        let command = command.subcommand(Command::new("secret").hide(true));
+        let pages = pages(&command, None);
+        let names: Vec<&str> = pages.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["ostler", "ostler-shell", "ostler-shell-deep"]);
+        let text = String::from_utf8(pages[1].1.clone()).unwrap();
+        assert!(text.contains(".TH ostler-shell 1  \"ostler-shell ") , "{text}");
+        assert!(text.contains("znodes by hand"), "{text}");
+    }
+}

@@ -221,7 +221,13 @@ fn ensemble(variables: &Variables, id: u64, found: &Found) -> Result<Vec<String>
     }
     let own = variables.get("OSTLER_OWN_SERVER").map(|value| observer(id, value));
     if let (Some(zoo_cfg), Some(dynamic)) = (&found.zoo_cfg, &found.dynamic) {
-        return of_dynamic(id, dynamic, dynamic_file(zoo_cfg).unwrap_or_default(), own);
+        let mut lines = of_dynamic(id, dynamic, dynamic_file(zoo_cfg).unwrap_or_default(), own)?;
+        let key = format!("server.{id}=");
+        let mut listed = dynamic.lines().chain(lines.iter().map(String::as_str));
+        if !tls && !listed.any(|line| line.trim_start().starts_with(&key) && line.contains(';')) {
+            lines.push(property("clientPort", port));
+        }
+        return Ok(lines);
     }
     // One server of Bitnami's is no ensemble.
     if servers.is_empty() || (!is_official && servers.len() == 1) {

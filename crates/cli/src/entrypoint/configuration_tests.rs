@@ -199,6 +199,10 @@ fn an_ensemble_that_has_changed_counts_more_than_the_environment() {
     assert!(listed.ends_with("\ndynamicConfigFile=/conf/zoo.cfg.dynamic.100000001\n"), "{listed}");
     assert!(!listed.contains("server."), "{listed}");
 
+    let bare = Found { dynamic: Some("server.5=b:1:2:participant".into()), ..found("5") };
+    let text = planned(&[], &bare).unwrap().zoo_cfg.unwrap();
+    assert!(text.ends_with(".100000001\nclientPort=2181\n"), "{text}");
+
     // A server that was removed comes again only with a line of its own, and has no vote then.
     let error = planned(&[("ZOO_SERVERS", THREE)], &found("2")).unwrap_err();
     assert!(error.starts_with("the ensemble has removed server 2, this one (/conf/zoo.cfg.dynamic.100000001)"), "{error}");
