@@ -8,6 +8,7 @@ import glob
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from contextlib import closing
 
@@ -26,16 +27,23 @@ CONFIG = "/etc/ostler/zoo.cfg"
 
 
 def built(folder: str) -> tuple[str, str]:
-    """The package, and one with a higher version."""
+    """The package, and one with a higher version. A second build has the same bytes."""
     paths = []
-    for version in ("1.0.0-1", "1.0.1-1"):
+    for version in ("1.0.0-1", "1.0.0-1", "1.0.1-1"):
         for old in glob.glob(os.path.join(CHECKOUT, "target", "packages", "*.deb")):
             os.remove(old)
         build("deb", "--binary", binary(ARGS.server), "--package-version", version)
         (deb,) = glob.glob(os.path.join(CHECKOUT, "target", "packages", "*.deb"))
         paths.append(os.path.join(folder, os.path.basename(deb)))
-        os.rename(deb, paths[-1])
-    return paths[0], paths[1]
+        before = contents(paths[-1]) if os.path.exists(paths[-1]) else None
+        shutil.move(deb, paths[-1])
+        expect(before in (None, contents(paths[-1])), "two builds of the package differ")
+    return paths[0], paths[2]
+
+
+def contents(path: str) -> bytes:
+    with open(path, "rb") as f:
+        return f.read()
 
 
 def files_of(deb: str) -> set[str]:
