@@ -32,7 +32,7 @@ def built(folder: str) -> tuple[str, str]:
     for version in ("1.0.0-1", "1.0.0-1", "1.0.1-1"):
         for old in glob.glob(os.path.join(CHECKOUT, "target", "packages", "*.deb")):
             os.remove(old)
-        build("deb", "--binary", binary(ARGS.server), "--package-version", version)
+        build("deb", "--fast", "--binary", binary(ARGS.server), "--package-version", version)
         (deb,) = glob.glob(os.path.join(CHECKOUT, "target", "packages", "*.deb"))
         paths.append(os.path.join(folder, os.path.basename(deb)))
         before = contents(paths[-1]) if os.path.exists(paths[-1]) else None
