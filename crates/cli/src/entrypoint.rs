@@ -90,8 +90,8 @@ fn next_command(mut words: Vec<OsString>, commands: &[String]) -> Next {
 
 /// Writes the files of the container. Returns the path of zoo.cfg.
 fn write_files() -> Result<String, EntryError> {
-    let environment =
-        env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let environment = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let variables = Variables::new(environment, |file| fs::read_to_string(file))?;
     let folders = Folders::of(&variables);
     let found = find(&folders)?;

@@ -64,7 +64,8 @@ fn run(command: Command) -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Entrypoint(args) => {
             let commands = Cli::command();
-            let names: Vec<String> = commands.get_subcommands().map(|command| command.get_name().into()).collect();
+            let names: Vec<String> =
+                commands.get_subcommands().map(|command| command.get_name().into()).collect();
             match entrypoint::prepare(args, &names) {
                 Ok(line) => run(Cli::parse_from(shell::modernized(line.into_iter())).command),
                 Err(code) => code,

@@ -16,16 +16,14 @@ use tokio::runtime::Builder;
 /// stopped. All this is a `reconfig`, so the servers need reconfigEnabled=true. If OSTLER_SUPER_PASSWORD is set, it is
 /// the password of the super user. Exit codes: 0 the ensemble is as wanted, 1 it is not.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: ostler resize zk:2181 --to 5 --server 'zk-%.zk-headless:2888:3888;2181'"
-)]
+#[command(after_help = "Example: ostler resize zk:2181 --to 5 --server 'zk-%.zk-headless:2888:3888;2181'")]
 pub(crate) struct ResizeArgs {
     /// Servers of the ensemble, as for clients.
     #[arg(value_name = "HOST:PORT,...")]
     servers: String,
     /// The number of servers. Those with a larger id are removed.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=255))]
-    to: u64,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..=255))]
+    to: i64,
     /// The line of a new server. Each % in it stands for the id less one, the number of a pod.
     #[arg(long, value_name = "HOST:PORT:PORT;PORT")]
     server: String,
@@ -48,7 +46,9 @@ enum ResizeError {
     Client(#[from] Error),
     #[error("the server's configuration makes no sense: {0}")]
     Configuration(String),
-    #[error("the server is not a member of an ensemble; start it with standaloneEnabled=false and server.N lines")]
+    #[error(
+        "the server is not a member of an ensemble; start it with standaloneEnabled=false and server.N lines"
+    )]
     Standalone,
     #[error("{action}: not done after {seconds} s: {last}")]
     NotInTime { action: String, seconds: u64, last: String },
@@ -59,8 +59,8 @@ enum ResizeError {
 /// One reconfig.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    Remove(Vec<u64>),
-    Add { id: u64, line: String },
+    Remove(Vec<i64>),
+    Add { id: i64, line: String },
 }
 
 impl std::fmt::Display for Step {
@@ -72,14 +72,14 @@ impl std::fmt::Display for Step {
     }
 }
 
-fn joined(ids: &[u64]) -> String {
-    ids.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
+fn joined(ids: &[i64]) -> String {
+    ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// What is to be done next; `None` if the ensemble is as wanted. New servers come one by one, so that each is safe before
 /// the next one counts.
 fn next_step(now: &Membership, args: &ResizeArgs) -> Option<Step> {
-    let above: Vec<u64> = now.servers.keys().map(|id| id.0).filter(|id| *id > args.to).collect();
+    let above: Vec<i64> = now.servers.keys().map(|id| id.0).filter(|id| *id > args.to).collect();
     if !above.is_empty() {
         return Some(Step::Remove(above));
     }
@@ -92,9 +92,8 @@ fn next_step(now: &Membership, args: &ResizeArgs) -> Option<Step> {
 /// Whether a later attempt may succeed: the new servers do not follow yet, or the leader is being replaced.
 fn may_pass(error: &Error) -> bool {
     match error.code() {
-        Some(code) => {
-            [ErrorCode::NewConfigNoQuorum, ErrorCode::ReconfigInProgress, ErrorCode::BadVersion].contains(&code)
-        }
+        Some(code) => [ErrorCode::NewConfigNoQuorum, ErrorCode::ReconfigInProgress, ErrorCode::BadVersion]
+            .contains(&code),
         None => !matches!(error, Error::AuthFailed | Error::Closed),
     }
 }
@@ -159,7 +158,7 @@ async fn members(client: &Client) -> Result<Membership, ResizeError> {
 mod tests {
     use super::*;
 
-    fn step(members: &[u64], to: u64, remove_only: bool) -> Option<String> {
+    fn step(members: &[i64], to: i64, remove_only: bool) -> Option<String> {
         let lines: Vec<String> = members.iter().map(|id| format!("server.{id}=h{id}:1:2;3")).collect();
         let now = Membership::parse(&lines.join("\n")).unwrap();
         let args = ResizeArgs {

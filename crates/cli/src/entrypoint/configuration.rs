@@ -9,8 +9,7 @@ use super::{
 
 /// The first line of a zoo.cfg that was made from the environment. Such a file is made again at each start; a file
 /// without this line is never touched.
-pub(super) const MARK: &str =
-    "# Made by `ostler entrypoint` from the environment, at each start. Without this line the file stays as it is.";
+pub(super) const MARK: &str = "# Made by `ostler entrypoint` from the environment, at each start. Without this line the file stays as it is.";
 
 /// The file that a member names in zoo.cfg once the ensemble may change while it runs.
 const DYNAMIC: &str = "dynamicConfigFile=";
@@ -168,7 +167,8 @@ fn general(variables: &Variables, folders: &Folders) -> Result<Vec<String>, Entr
     if variables.switch("ZOO_ENABLE_PROMETHEUS_METRICS")?.unwrap_or(false) {
         let port = variables.get("ZOO_PROMETHEUS_METRICS_PORT_NUMBER").unwrap_or("7000");
         lines.push(
-            "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider".into(),
+            "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
+                .into(),
         );
         lines.push(property("metricsProvider.httpPort", port));
     }
@@ -188,9 +188,7 @@ fn tls(variables: &Variables) -> Result<Vec<String>, EntryError> {
             continue;
         }
         lines.push(match of {
-            "CLIENT" => {
-                property("secureClientPort", variables.get("ZOO_TLS_PORT_NUMBER").unwrap_or("3181"))
-            }
+            "CLIENT" => property("secureClientPort", variables.get("ZOO_TLS_PORT_NUMBER").unwrap_or("3181")),
             _ => "sslQuorum=true".to_owned(),
         });
         for (store, key) in [("KEYSTORE", "keyStore"), ("TRUSTSTORE", "trustStore")] {
@@ -247,7 +245,8 @@ fn ensemble(variables: &Variables, id: u64, found: &Found) -> Result<Vec<String>
 /// The line of a server that joins an ensemble: it has no vote until a `reconfig` gives it one. So servers without data
 /// can never make up an ensemble of their own.
 fn observer(id: u64, value: &str) -> ServerLine {
-    let (peers, client) = value.split_once(';').map_or((value, None), |(peers, client)| (peers, Some(client)));
+    let (peers, client) =
+        value.split_once(';').map_or((value, None), |(peers, client)| (peers, Some(client)));
     let peers = peers.strip_suffix(":participant").unwrap_or(peers);
     let role = if peers.ends_with(":observer") { "" } else { ":observer" };
     let client = client.map(|client| format!(";{client}")).unwrap_or_default();

@@ -154,7 +154,10 @@ fn logins_are_in_a_file_that_zoo_cfg_names() {
     let pairs = [("ZOO_ENABLE_AUTH", "yes"), ("ZOO_SERVER_USERS", "ann"), ("ZOO_SERVER_PASSWORDS", "secret")];
     let plan = planned(&pairs, &Found::default()).unwrap();
     let text = plan.zoo_cfg.unwrap();
-    assert!(has(&text, "sasl.jaasFile=/conf/zoo_jaas.conf") && has(&text, "enforce.auth.enabled=true"), "{text}");
+    assert!(
+        has(&text, "sasl.jaasFile=/conf/zoo_jaas.conf") && has(&text, "enforce.auth.enabled=true"),
+        "{text}"
+    );
     assert!(!text.contains("secret"), "{text}");
     assert!(plan.jaas.unwrap().contains("user_ann=\"secret\""));
 }
@@ -174,7 +177,10 @@ fn a_myid_that_is_there_counts() {
     let found = Found { my_id: Some("3\n".into()), ..Found::default() };
     let plan = planned(&[("ZOO_MY_ID", "2"), ("ZOO_SERVERS", THREE)], &found).unwrap();
     assert_eq!(plan.my_id, None);
-    assert_eq!(plan.notes, ["the environment gives this server the id 2, but /data/myid has 3, which counts"]);
+    assert_eq!(
+        plan.notes,
+        ["the environment gives this server the id 2, but /data/myid has 3, which counts"]
+    );
 }
 
 #[test]
@@ -205,7 +211,10 @@ fn an_ensemble_that_has_changed_counts_more_than_the_environment() {
 
     // A server that was removed comes again only with a line of its own, and has no vote then.
     let error = planned(&[("ZOO_SERVERS", THREE)], &found("2")).unwrap_err();
-    assert!(error.starts_with("the ensemble has removed server 2, this one (/conf/zoo.cfg.dynamic.100000001)"), "{error}");
+    assert!(
+        error.starts_with("the ensemble has removed server 2, this one (/conf/zoo.cfg.dynamic.100000001)"),
+        "{error}"
+    );
     let own = [("ZOO_SERVERS", THREE), ("OSTLER_OWN_SERVER", "c:1:2;3")];
     let again = planned(&own, &found("2")).unwrap().zoo_cfg.unwrap();
     assert!(again.ends_with(&format!("{dynamic}\nserver.2=c:1:2:observer;3\n")), "{again}");
@@ -215,5 +224,8 @@ fn an_ensemble_that_has_changed_counts_more_than_the_environment() {
 #[test]
 fn a_part_of_the_extra_lines_without_a_key_is_refused() {
     let error = planned(&[("ZOO_CFG_EXTRA", "a=1 secret")], &Found::default()).unwrap_err();
-    assert_eq!(error, "ZOO_CFG_EXTRA: part 2 is no line of zoo.cfg; write key=value, with a space between two");
+    assert_eq!(
+        error,
+        "ZOO_CFG_EXTRA: part 2 is no line of zoo.cfg; write key=value, with a space between two"
+    );
 }

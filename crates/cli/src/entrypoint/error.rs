@@ -14,7 +14,9 @@ pub(super) enum EntryError {
     NotASwitch { variable: &'static str, value: String },
     #[error("{variable}={value} is not allowed; write a number from {from} to {to}")]
     NotANumber { variable: &'static str, value: String, from: u64, to: u64 },
-    #[error("OSTLER_ID_FROM_NAME={0} has no number at its end; it must be the name of a pod, such as ostler-0")]
+    #[error(
+        "OSTLER_ID_FROM_NAME={0} has no number at its end; it must be the name of a pod, such as ostler-0"
+    )]
     NoNumberInName(String),
     #[error(
         "ZOO_SERVERS: \"{0}\" is no server; write server.ID=host:2888:3888;2181, or host:2888:3888::ID as for Bitnami's \
@@ -23,7 +25,9 @@ pub(super) enum EntryError {
     Server(String),
     #[error("ZOO_SERVERS: server {0} is there twice")]
     ServerTwice(u64),
-    #[error("ZOO_SERVERS has no server {id}, the id of this one; add it, or set ZOO_MY_ID to one of those listed")]
+    #[error(
+        "ZOO_SERVERS has no server {id}, the id of this one; add it, or set ZOO_MY_ID to one of those listed"
+    )]
     NotListed { id: u64 },
     #[error(
         "the ensemble has removed server {id}, this one ({file}); add it again with OSTLER_OWN_SERVER, or start it \

@@ -38,12 +38,14 @@ pub(super) fn read(variables: &Variables) -> Result<Logins, EntryError> {
     if variables.switch("ZOO_ENABLE_QUORUM_AUTH")?.unwrap_or(false) {
         let switch = "ZOO_ENABLE_QUORUM_AUTH";
         let users = users(variables, switch, "ZOO_QUORUM_SERVER_USERS", "ZOO_QUORUM_SERVER_PASSWORDS")?;
-        let get = |name: &str| variables.get(name).ok_or_else(|| EntryError::Missing(name.to_owned(), switch));
+        let get =
+            |name: &str| variables.get(name).ok_or_else(|| EntryError::Missing(name.to_owned(), switch));
         let (user, password) = (get("ZOO_QUORUM_LEARNER_USER")?, get("ZOO_QUORUM_LEARNER_PASSWORD")?);
         if [user, password].iter().any(|word| word.contains("${")) {
             return Err(EntryError::Property("ZOO_QUORUM_LEARNER_PASSWORD"));
         }
-        let own = [("username", user), ("password", password)].map(|(name, word)| (name.to_owned(), word.to_owned()));
+        let own = [("username", user), ("password", password)]
+            .map(|(name, word)| (name.to_owned(), word.to_owned()));
         logins.jaas += &section("QuorumLearner", &own);
         logins.jaas += &section("QuorumServer", &users);
         logins.keys.extend(

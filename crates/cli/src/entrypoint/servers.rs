@@ -43,7 +43,8 @@ pub(super) fn read(variables: &Variables) -> Result<Vec<ServerLine>, EntryError>
 /// `server.1=zoo1:2888:3888;2181`. The server itself checks what is behind the equals sign.
 fn official(text: &str) -> Result<ServerLine, EntryError> {
     let parts = text.strip_prefix("server.").and_then(|rest| rest.split_once('='));
-    let server = parts.and_then(|(id, value)| Some(ServerLine { id: id.parse().ok()?, value: value.to_owned() }));
+    let server =
+        parts.and_then(|(id, value)| Some(ServerLine { id: id.parse().ok()?, value: value.to_owned() }));
     server.filter(|server| server.value.contains(':')).ok_or_else(|| EntryError::Server(text.to_owned()))
 }
 
@@ -129,8 +130,15 @@ mod tests {
 
     #[test]
     fn a_part_that_is_no_server_is_refused() {
-        for text in ["zoo1", "a:2888", "a:2888:3888::1,b:2888:3888", "a:x:3888", "server.x=a:1:2", "skipACL=yes", ":1:2"]
-        {
+        for text in [
+            "zoo1",
+            "a:2888",
+            "a:2888:3888::1,b:2888:3888",
+            "a:x:3888",
+            "server.x=a:1:2",
+            "skipACL=yes",
+            ":1:2",
+        ] {
             assert!(lines(text).unwrap_err().contains("is no server"), "{text}");
         }
         assert_eq!(lines("a:1:2::3,b:1:2::3").unwrap_err(), "ZOO_SERVERS: server 3 is there twice");
@@ -147,9 +155,12 @@ mod tests {
         ] {
             assert_eq!(own_id(&variables(name, value)).unwrap(), id, "{name}={value}");
         }
-        for (name, value) in
-            [("ZOO_MY_ID", "one"), ("ZOO_MY_ID", "256"), ("OSTLER_ID_FROM_NAME", "ostler"), ("OSTLER_ID_FROM_NAME", "o-255")]
-        {
+        for (name, value) in [
+            ("ZOO_MY_ID", "one"),
+            ("ZOO_MY_ID", "256"),
+            ("OSTLER_ID_FROM_NAME", "ostler"),
+            ("OSTLER_ID_FROM_NAME", "o-255"),
+        ] {
             assert!(own_id(&variables(name, value)).is_err(), "{name}={value}");
         }
     }

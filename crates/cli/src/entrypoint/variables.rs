@@ -118,7 +118,9 @@ impl Variables {
         let mut files = Vec::new();
         for (name, value) in environment {
             match name.strip_suffix(FILE) {
-                Some(of) if OBEYED.contains(&of) && !value.is_empty() => files.push((of.to_owned(), name, value)),
+                Some(of) if OBEYED.contains(&of) && !value.is_empty() => {
+                    files.push((of.to_owned(), name, value))
+                }
                 _ if name.starts_with("ZOO") || OBEYED.contains(&&*name) => drop(values.insert(name, value)),
                 _ => {}
             }
