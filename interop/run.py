@@ -43,7 +43,7 @@ class Check(NamedTuple):
 # the long ones must not depend on each other.
 QUICK_LANES = (
     ("clients", "recipes", "kazoo", "differential", "security"),
-    ("counters", "disk", "ensemble", "abuse", "chaos"),
+    ("counters", "disk", "ensemble", "abuse", "packages", "chaos"),
 )
 PORTS_OF_A_LANE = 1000
 
@@ -60,6 +60,7 @@ PEERS_OF = {
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
     "security": ["zk39", "zk38", "venv", "gssapi", "kerberos", "cli_secure"],
+    "packages": ["packages"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -198,6 +199,11 @@ def checks(args, port):
             Check("slow-reader", "abuse.slow_reader", common),
             Check("unread-answers", "abuse.unread_answers", common),
             Check("bad-frame", "abuse.bad_frame", common),
+        ],
+        "packages": [
+            Check("package-chart", "packages.chart", []),
+            Check("package-deb", "packages.deb", common),
+            Check("package-image", "packages.image", common),
         ],
         "chaos": [Check("chaos-checks", "chaos.tests.run", []), Check("chaos", "chaos.run", common + ["--short"])]
         + (

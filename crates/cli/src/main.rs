@@ -5,13 +5,17 @@ mod bench;
 mod certs;
 mod check;
 mod ensemble;
+mod entrypoint;
 mod explain;
 mod krb5_conf;
+mod manual;
+mod resize;
 mod server;
+mod service_manager;
 mod shell;
 mod tls_options;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 #[global_allocator]
@@ -39,11 +43,19 @@ enum Command {
     Explain(explain::Explain),
     Certs(certs::CertsArgs),
     Check(check::CheckArgs),
+    Entrypoint(entrypoint::EntrypointArgs),
+    Resize(resize::ResizeArgs),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
 }
 
 fn main() -> ExitCode {
     krb5_conf::take_from_jvm_flags();
-    match Cli::parse_from(shell::modernized(std::env::args_os())).command {
+    run(Cli::parse_from(shell::modernized(std::env::args_os())).command)
+}
+
+fn run(command: Command) -> ExitCode {
+    match command {
         Command::Server(args) => server::run(&args),
         Command::Shell(args) => shell::run(*args),
         Command::Ensemble(args) => ensemble::run(&args),
@@ -51,5 +63,17 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Certs(args) => certs::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Entrypoint(args) => {
+            let commands = Cli::command();
+            let names: Vec<String> =
+                commands.get_subcommands().map(|command| command.get_name().into()).collect();
+            match entrypoint::prepare(args, &names) {
+                Ok(line) => run(Cli::parse_from(shell::modernized(line.into_iter())).command),
+                Err(code) => code,
+            }
+        }
+        Command::Resize(args) => resize::run(&args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
     }
 }

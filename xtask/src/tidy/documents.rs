@@ -4,8 +4,8 @@ use super::sources::SourceFile;
 use std::path::Path;
 
 /// A text in backticks is checked as a path if it begins with one of these.
-const ROOTS: [&str; 9] =
-    ["crates/", "xtask/", "docs/", "interop/", "chaos/", "bench/", "fuzz/", ".ci/", ".cargo/"];
+const ROOTS: [&str; 10] =
+    ["crates/", "xtask/", "docs/", "interop/", "chaos/", "bench/", "fuzz/", "packaging/", ".ci/", ".cargo/"];
 
 pub(crate) fn check(checkout: &Path, file: &SourceFile) -> Vec<String> {
     if !file.is_document() {
