@@ -1,11 +1,13 @@
 //! `ostler`: one program, a subcommand for each thing to do.
 
+mod backup;
 mod bench;
 mod certs;
 mod check;
 mod ensemble;
 mod explain;
 mod krb5_conf;
+mod restore;
 mod server;
 mod shell;
 mod tls_options;
@@ -38,6 +40,8 @@ enum Command {
     Explain(explain::Explain),
     Certs(certs::CertsArgs),
     Check(check::CheckArgs),
+    Backup(backup::BackupArgs),
+    Restore(Box<restore::RestoreArgs>),
 }
 
 fn main() -> ExitCode {
@@ -50,5 +54,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Certs(args) => certs::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
     }
 }

@@ -1,0 +1,1 @@
+//! Puts a subtree of a backup back into a running ensemble.
