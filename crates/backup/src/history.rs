@@ -114,6 +114,19 @@ impl History {
         bases
     }
 
+    /// The last transaction up to `through` that the log after this base reaches without a gap that is known.
+    pub fn reach(&self, base: &Base, through: Zxid) -> Zxid {
+        let mut last = base.zxid;
+        for used in self.segments.iter().filter(|used| used.through > base.zxid) {
+            let continues = used.connects || used.segment.first == last.next() || last == base.zxid;
+            if used.segment.first > through || !continues {
+                break;
+            }
+            last = used.through;
+        }
+        last.min(through)
+    }
+
     /// Finds the transaction to restore.
     ///
     /// # Errors

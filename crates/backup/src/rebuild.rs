@@ -65,6 +65,14 @@ pub fn rebuild(store: &Store, history: &History, zxid: Zxid) -> Result<Rebuilt> 
     Err(BackupError::NoUsableBase { wanted: zxid, details })
 }
 
+/// Rebuilds the tree at `zxid` from this base.
+///
+/// # Errors
+/// As [`rebuild`]; the base or a segment is damaged.
+pub fn rebuild_from(store: &Store, history: &History, base: &Base, zxid: Zxid) -> Result<Rebuilt> {
+    from_base(store, history, base, (zxid, types(history)))
+}
+
 /// How owner fields are read. If the configuration was not known, TTL znodes count as such: only ephemerals of a server
 /// with the id 255 would be taken for some.
 fn types(history: &History) -> ExtendedTypes {
@@ -73,7 +81,7 @@ fn types(history: &History) -> ExtendedTypes {
 }
 
 /// Rebuilds the tree at a transaction from one base, and compares the digests.
-pub(crate) fn from_base(
+fn from_base(
     store: &Store,
     history: &History,
     base: &Base,

@@ -1,5 +1,6 @@
 //! `ostler restore`: an ensemble, or a subtree, as it was at one transaction.
 
+use crate::tls_options::TlsOptions;
 use clap::Args;
 use ostler_backup::{
     history::{History, Target},
@@ -7,7 +8,10 @@ use ostler_backup::{
     rebuild::{Rebuilt, rebuild},
     restore::{self, RestoredServer},
     store::Store,
+    subtree::{self, PutBack, SubtreePlan},
+    verify::verify,
 };
+use ostler_client::Client;
 use ostler_proto::id::{Epoch, Zxid};
 use ostler_storage::folders::DataFolders;
 use std::{path::PathBuf, process::ExitCode};
@@ -55,7 +59,27 @@ pub(crate) struct RestoreArgs {
     /// Restore in memory, check every checksum and digest, and change nothing.
     #[arg(long, group = "place")]
     verify: bool,
+    /// Put this subtree back into the running ensemble that --server names.
+    #[arg(long, value_name = "PATH", requires = "server", group = "place")]
+    subtree: Option<String>,
+    /// Servers of the running ensemble, for --subtree.
+    #[arg(long, value_name = "HOST:PORT,...", requires = "subtree")]
+    server: Option<String>,
+    /// With --subtree: give znodes that exist the data and ACL of the backup. Without it they are kept.
+    #[arg(long, requires = "subtree")]
+    overwrite: bool,
+    /// With --subtree: print what would be done, and change nothing.
+    #[arg(long, requires = "subtree")]
+    dry_run: bool,
+    /// With --subtree: file with identities to authenticate with, one on each line, for example digest:user:password.
+    #[arg(long, value_name = "FILE", requires = "subtree")]
+    auth_file: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsOptions,
 }
+
+/// The exit code if a part of a subtree could not be put back.
+const DONE_IN_PART: u8 = 3;
 
 fn zxid(text: &str) -> Result<Zxid, String> {
     parse_zxid(text).ok_or_else(|| "write hex digits behind 0x, such as 0x500000a1f, or a decimal number".to_owned())
@@ -91,6 +115,9 @@ fn restore(args: &RestoreArgs) -> Result<ExitCode, String> {
         (_, Some(time_ms)) => Target::TimeMs(time_ms),
         _ => Target::Latest,
     };
+    if args.verify && target == Target::Latest {
+        return check(&store, &history);
+    }
     let zxid = history.find(&store, target, args.unconfirmed).map_err(text)?;
     let rebuilt = rebuild(&store, &history, zxid).map_err(text)?;
     rebuilt.notes.iter().for_each(|note| eprintln!("ostler restore: {note}"));
@@ -98,8 +125,80 @@ fn restore(args: &RestoreArgs) -> Result<ExitCode, String> {
     if args.verify {
         return Ok(ExitCode::SUCCESS);
     }
+    if let (Some(path), Some(servers)) = (&args.subtree, &args.server) {
+        let plan = subtree::plan(&rebuilt.tree, path, zxid).map_err(text)?;
+        drop(rebuilt);
+        return put_back(args, servers, &plan);
+    }
     ensemble(args, &store, &history, rebuilt)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Checks the whole backup.
+fn check(store: &Store, history: &History) -> Result<ExitCode, String> {
+    let report = verify(store, history).map_err(|error| error.to_string())?;
+    report.checked.iter().for_each(|line| println!("{line}"));
+    report.faults.iter().for_each(|line| println!("fault: {line}"));
+    println!(
+        "{} bases, {} segments, {} records; transactions through {}, committed through {}, highest epoch {}; {} faults",
+        report.bases,
+        report.segments,
+        report.records,
+        history.last(),
+        history.confirmed_through(),
+        history.highest_epoch().0,
+        report.faults.len()
+    );
+    Ok(if report.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn put_back(args: &RestoreArgs, servers: &str, plan: &SubtreePlan) -> Result<ExitCode, String> {
+    let mut builder = Client::builder(servers);
+    if let Some(file) = &args.auth_file {
+        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let (scheme, secret) = line
+                .split_once(':')
+                .ok_or_else(|| format!("{}: a line has no scheme; write SCHEME:SECRET", file.display()))?;
+            builder = builder.auth(scheme, secret);
+        }
+    }
+    let pem = self::tls(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let done = runtime.block_on(async {
+        if let Some(pem) = pem {
+            builder = builder.tls_pem(&pem.authorities, pem.own()).map_err(|error| error.to_string())?;
+        }
+        let client = builder.connect().await.map_err(|error| format!("cannot connect to {servers}: {error}"))?;
+        let done = subtree::put_back(&client, plan, args.overwrite, args.dry_run).await;
+        client.close().await;
+        done.map_err(|error| error.to_string())
+    })?;
+    Ok(print(&done, plan, args.dry_run))
+}
+
+fn tls(args: &RestoreArgs) -> Result<Option<crate::tls_options::PemContents>, String> {
+    args.tls.read().map_err(|file| format!("cannot read {}: {}", file.path.display(), file.cause))
+}
+
+fn print(done: &PutBack, plan: &SubtreePlan, dry_run: bool) -> ExitCode {
+    let would = if dry_run { "would be " } else { "" };
+    if dry_run {
+        done.created.iter().for_each(|path| println!("create {path}"));
+        done.overwritten.iter().for_each(|path| println!("overwrite {path}"));
+    }
+    plan.left_out.iter().for_each(|(path, reason)| println!("left out {path}: {reason}"));
+    done.failed.iter().for_each(|(path, reason)| println!("failed {path}: {reason}"));
+    println!(
+        "{} znodes {would}created, {} {would}overwritten, {} {would}kept as they are, {} left out, {} failed",
+        done.created.len(),
+        done.overwritten.len(),
+        done.kept.len(),
+        plan.left_out.len(),
+        done.failed.len()
+    );
+    if done.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DONE_IN_PART) }
 }
 
 fn ensemble(args: &RestoreArgs, store: &Store, history: &History, rebuilt: Rebuilt) -> Result<(), String> {
