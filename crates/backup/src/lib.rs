@@ -20,6 +20,8 @@ pub mod restore;
 pub mod store;
 pub mod subtree;
 mod temporary;
+#[cfg(test)]
+mod tests;
 mod tree_builder;
 pub mod verify;
 

@@ -30,6 +30,9 @@ pub struct Store {
     location: String,
     folder: Option<PathBuf>,
     runtime: Runtime,
+    /// The number of writes after which all fail, as if the process had died.
+    #[cfg(test)]
+    pub(crate) writes_left: std::cell::Cell<u32>,
 }
 
 /// A file that was stored.
@@ -95,7 +98,15 @@ impl Store {
         folder: Option<PathBuf>,
     ) -> Result<Store> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(BackupError::Runtime)?;
-        Ok(Store { objects, prefix, location, folder, runtime })
+        Ok(Store {
+            objects,
+            prefix,
+            location,
+            folder,
+            runtime,
+            #[cfg(test)]
+            writes_left: std::cell::Cell::new(u32::MAX),
+        })
     }
 
     /// The place as the operator has named it.
@@ -108,6 +119,8 @@ impl Store {
     /// # Errors
     /// The store refuses or cannot be reached.
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<Stored> {
+        #[cfg(test)]
+        self.count_write(name)?;
         let stored = stored(&bytes);
         let payload = PutPayload::from(bytes);
         self.runtime.block_on(self.objects.put(&self.path(name), payload)).map_err(self.failed("write", name))?;
@@ -119,6 +132,8 @@ impl Store {
     /// # Errors
     /// [`BackupError::AnotherWriter`] if there is an object with this name. The store refuses or cannot be reached.
     pub fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
+        #[cfg(test)]
+        self.count_write(name)?;
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let path = self.path(name);
         let put = self.objects.put_opts(&path, PutPayload::from(bytes), options);
@@ -252,6 +267,17 @@ impl Store {
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(object_store::Error) -> BackupError {
         let (object, location) = (name.to_owned(), self.location.clone());
         move |source| BackupError::Store { action, object, location, source }
+    }
+
+    #[cfg(test)]
+    fn count_write(&self, name: &str) -> Result<()> {
+        let left = self.writes_left.get();
+        if left == 0 {
+            let source = object_store::Error::NotImplemented { operation: "dead".into(), implementer: "test".into() };
+            return Err(self.failed("write", name)(source));
+        }
+        self.writes_left.set(left - 1);
+        Ok(())
     }
 
     fn compare(&self, name: &str, expected: &Stored, found: &Stored) -> Result<()> {

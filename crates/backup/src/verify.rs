@@ -45,6 +45,11 @@ pub fn verify(store: &Store, history: &History) -> Result<Verified> {
     let ends = bases.iter().skip(1).map(|base| base.zxid).chain([history.last()]);
     for (base, next) in bases.iter().zip(ends.collect::<Vec<_>>()) {
         let end = history.reach(base, next);
+        if end < base.exact_from {
+            let line = "its log does not reach that yet";
+            found.checked.push(format!("base {}: exact from {} on; {line}", base.zxid, base.exact_from));
+            continue;
+        }
         match rebuild_from(store, history, base, end) {
             Ok(rebuilt) => note(&rebuilt, &mut found),
             Err(error) => found.faults.push(format!("from base {}: {error}", base.zxid)),
