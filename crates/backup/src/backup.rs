@@ -380,6 +380,10 @@ fn connection(
         // Logs were removed, or a leader's tree took their place.
         Some((zxid, record)) if *zxid == last && is_last(record) && !broke_off => return Ok(Some(last)),
         _ if snapshot > last => return Ok(None),
+        Some((zxid, record)) if *zxid == last && is_last(record) => {
+            let reason = "it is damaged there, or files are missing, and there is no newer snapshot".to_owned();
+            return Err(BackupError::Stuck { folder: folders.logs.clone(), last, reason });
+        }
         _ if snapshot == last => return Ok(Some(last)),
         // The server took transactions back. From the last one that is surely the same the log is copied again.
         Some((zxid, _)) if *zxid == last => confirmed,
