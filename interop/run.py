@@ -165,6 +165,7 @@ def checks(args, port):
         ],
         "disk": [
             Check("handover", "disk.handover", common + quick),
+            Check("backup", "disk.backup", common + with_shell),
             Check("links", "abuse.links", common),
             Check("kill-9", "disk.kill9", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
         ],

@@ -1,6 +1,7 @@
 //! `ostler`: one program, a subcommand for each thing to do.
 
 mod admin_http;
+mod backup;
 mod bench;
 mod certs;
 mod check;
@@ -10,6 +11,7 @@ mod explain;
 mod krb5_conf;
 mod manual;
 mod resize;
+mod restore;
 mod server;
 mod service_manager;
 mod shell;
@@ -47,6 +49,8 @@ enum Command {
     Resize(resize::ResizeArgs),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
+    Backup(backup::BackupArgs),
+    Restore(Box<restore::RestoreArgs>),
 }
 
 fn main() -> ExitCode {
@@ -75,5 +79,7 @@ fn run(command: Command) -> ExitCode {
         Command::Resize(args) => resize::run(&args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
+        Command::Backup(args) => backup::run(&args),
+        Command::Restore(args) => restore::run(&args),
     }
 }

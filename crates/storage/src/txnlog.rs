@@ -50,6 +50,7 @@
 
 mod cut;
 mod file;
+mod image;
 mod reader;
 mod spare;
 mod synced;
@@ -59,6 +60,7 @@ mod writer;
 pub use cut::{Truncated, truncate_after};
 pub(crate) use cut::{cut_torn_tail, is_whole_file, remove};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
+pub use image::LogImage;
 pub use reader::{LogReader, TornTail, ZxidStep};
 pub use spare::SpareLog;
 pub(crate) use synced::note_durably;

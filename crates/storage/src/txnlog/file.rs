@@ -96,7 +96,11 @@ pub struct LogFileReader {
 impl LogFileReader {
     /// Opens a log file.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<LogFileReader> {
-        let file = disk.open(path).during("open", path)?;
+        LogFileReader::over(disk.open(path).during("open", path)?, path)
+    }
+
+    /// Reads an open file. `path` is for messages.
+    pub fn over(file: Box<dyn DiskFile>, path: &Path) -> Result<LogFileReader> {
         let size = file.size().during("read the size of", path)?;
         let buffer = vec![0; BUFFER.min(size as usize)];
         Ok(LogFileReader {
@@ -110,6 +114,15 @@ impl LogFileReader {
             at_hand: None,
             before: None,
         })
+    }
+
+    /// Goes on in an open file that was read up to `offset`, the start of a record. So a log that grows is read without
+    /// its beginning.
+    pub fn resume(file: Box<dyn DiskFile>, path: &Path, offset: u64) -> Result<LogFileReader> {
+        let mut reader = LogFileReader::over(file, path)?;
+        reader.base = offset;
+        reader.before = Some(Zxid::ZERO);
+        Ok(reader)
     }
 
     /// The path of the file.
@@ -148,7 +161,7 @@ impl LogFileReader {
         if self.before()?.is_none() {
             return Ok(Advance::End(FileEnd::BadHeader));
         }
-        let rest = self.size - self.offset();
+        let rest = self.size.saturating_sub(self.offset());
         let have = self.fill(PREFIX)?;
         let Some(prefix) = self.buffer[self.start..self.start + have].first_chunk() else {
             return Ok(Advance::End(if have == 0 { FileEnd::EndOfFile } else { FileEnd::CutOff }));

@@ -353,7 +353,7 @@ fn padded_size(position: u64, size: u64, step: u64) -> u64 {
     }
 }
 
-fn frame(record: &[u8], out: &mut Vec<u8>) {
+pub(super) fn frame(record: &[u8], out: &mut Vec<u8>) {
     assert!(!record.is_empty(), "a record of length 0 would read as the end of the log");
     let length = i32::try_from(record.len()).expect("a record is no longer than a frame, which has 31 bits");
     out.reserve(PREFIX + record.len() + 1);

@@ -1,0 +1,468 @@
+//! Copies a server's files into a store: a base, then the log as it grows.
+
+use crate::{
+    base,
+    committed::{self, Committed},
+    error::{BackupError, FileContext, Result},
+    history::History,
+    log_tail::{LogTail, TailState, last_up_to},
+    part::{Base, Confirmation, FORMAT, LastRecord, Part, Segment, Source},
+    store::{Store, stored},
+};
+use ostler_proto::{
+    id::Zxid,
+    jute::Reader,
+    txn::TxnHeader,
+};
+use ostler_storage::{
+    disk::OsDisk,
+    epochs::{EpochFile, read_epoch, read_unfinished_epoch},
+    folders::DataFolders,
+    names::parse_snapshot_name,
+    snapshot::SnapshotFile,
+    txnlog::LogImage,
+};
+use std::{
+    fs, io,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// How often a base is tried while the server removes the snapshots under the reader.
+const BASES_TRIED: u32 = 10;
+/// The number of new bases in one step, after which a log that breaks off again and again is an error.
+const BREAKS_IN_A_STEP: u32 = 3;
+
+/// The server to copy, and how.
+#[derive(Debug, Clone)]
+pub struct BackupOptions {
+    /// The server's folders.
+    pub folders: DataFolders,
+    /// The client address at which the server says how far its history is committed. With `None` everything in the log
+    /// is copied, and the manifest says that it is not known to be committed.
+    pub server: Option<String>,
+    /// `extendedTypesEnabled` of the server; `None` if it is not known.
+    pub extended_types: Option<bool>,
+    /// The size of a segment in bytes after which the next one begins.
+    pub segment_bytes: usize,
+    /// A new base is taken when the log after the base has this number of bytes, and twice the size of the base.
+    pub rebase_bytes: u64,
+}
+
+impl BackupOptions {
+    /// The options for a server, with segments of 8 MiB, and a new base after at least 256 MiB of log.
+    pub fn new(folders: DataFolders) -> BackupOptions {
+        BackupOptions {
+            folders,
+            server: None,
+            extended_types: None,
+            segment_bytes: 8 << 20,
+            rebase_bytes: 256 << 20,
+        }
+    }
+}
+
+/// What a step has copied.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StepReport {
+    /// The number of new records.
+    pub records: u64,
+    /// Unusual things that the operator should see.
+    pub notes: Vec<String>,
+    /// The reason why nothing can be copied now. The next step tries again.
+    pub waits: Option<String>,
+}
+
+/// A backup that is being written.
+#[derive(Debug)]
+pub struct Backup<'s> {
+    store: &'s Store,
+    options: BackupOptions,
+    part: Part,
+    tail: LogTail,
+    /// The records that are not stored yet.
+    pending: Pending,
+    /// The bytes of log since the base.
+    bytes_since_base: u64,
+    changed: bool,
+}
+
+#[derive(Debug)]
+struct Pending {
+    image: LogImage,
+    first: Option<Zxid>,
+    last: Zxid,
+    records: u64,
+    latest_ms: i64,
+    last_sha256: String,
+}
+
+impl Pending {
+    fn after(last: Zxid) -> Pending {
+        let image = LogImage::after(last);
+        Pending { image, first: None, last, records: 0, latest_ms: i64::MIN, last_sha256: String::new() }
+    }
+
+    fn push(&mut self, zxid: Zxid, record: &[u8]) {
+        self.image.push(record);
+        self.first.get_or_insert(zxid);
+        self.last = zxid;
+        self.records += 1;
+        let time_ms = TxnHeader::read(&mut Reader::new(record)).map_or(i64::MIN, |header| header.time_ms);
+        self.latest_ms = self.latest_ms.max(time_ms);
+    }
+}
+
+/// The end of a backup, at which a new part goes on.
+struct Earlier {
+    last: Zxid,
+    last_record: Option<LastRecord>,
+    confirmed: (Zxid, Confirmation),
+    highest_epoch: u32,
+    base: Base,
+    number: u32,
+}
+
+impl<'s> Backup<'s> {
+    /// Begins a part: takes the newest snapshot as its base, and finds the place in the log where the backup ends.
+    ///
+    /// # Errors
+    /// There is no snapshot that can be read; the folder's history is not that of the backup; the server named in the
+    /// options does not serve; files or store fail.
+    pub fn begin(store: &'s Store, options: BackupOptions) -> Result<Backup<'s>> {
+        Backup::begin_after(store, options, false)
+    }
+
+    fn begin_after(
+        store: &'s Store,
+        options: BackupOptions,
+        broke_off: bool,
+    ) -> Result<Backup<'s>> {
+        let earlier = earlier(store)?;
+        let folders = options.folders.clone();
+        let number = earlier.as_ref().map_or(1, |earlier| earlier.number + 1);
+        for _ in 0..BASES_TRIED {
+            let (file, exact_from) = base::find(&folders.snapshots)?;
+            let limit = limit(&options)?;
+            if limit.is_some_and(|limit| file.zxid > limit) {
+                let reason = format!("it has a snapshot of {}, and has not applied that yet", file.zxid);
+                return Err(not_serving(&options, reason));
+            }
+            let continues_after = match &earlier {
+                Some(earlier) => connection(store, &folders, (earlier, broke_off), file.zxid)?,
+                None => None,
+            };
+            let known = earlier.as_ref().map(|earlier| &earlier.base);
+            let Some(base) = take_base(store, number, &file, exact_from, known)? else { continue };
+            let (mut confirmed, mut by) =
+                earlier.as_ref().map_or((Zxid::ZERO, Confirmation::Nothing), |earlier| earlier.confirmed);
+            if limit.is_some() {
+                (confirmed, by) = (confirmed.max(base.zxid), Confirmation::Server);
+            }
+            let start = continues_after.unwrap_or(base.zxid);
+            let part = Part {
+                format: FORMAT,
+                part: number,
+                writer: random_name()?,
+                revision: 0,
+                source: source(&options)?,
+                continues_after,
+                confirmed_through: confirmed,
+                confirmed_by: by,
+                highest_epoch: earlier.as_ref().map_or(0, |earlier| earlier.highest_epoch),
+                last_record: earlier.as_ref().and_then(|earlier| earlier.last_record.clone()),
+                segments: Vec::new(),
+                written_ms: now_ms(),
+                sha256: String::new(),
+                base,
+            };
+            let tail = LogTail::after(&folders.logs, &folders.snapshots, start);
+            let pending = Pending::after(start);
+            let mut backup =
+                Backup { store, options, part, tail, pending, bytes_since_base: 0, changed: false };
+            backup.note_epochs()?;
+            backup.note_standalone()?;
+            store.put_new(&Part::name(number), backup.part.encode())?;
+            return Ok(backup);
+        }
+        let details = "; the server removed each of them while it was read".to_owned();
+        Err(BackupError::NoBase { folder: folders.snapshots, details })
+    }
+
+    /// The manifest of the part that is being written.
+    pub fn part(&self) -> &Part {
+        &self.part
+    }
+
+    /// The last transaction that the backup has.
+    pub fn last(&self) -> Zxid {
+        self.tail.last().max(self.part.base.zxid)
+    }
+
+    /// Copies what is new in the log, and stores it.
+    ///
+    /// # Errors
+    /// The log cannot be read on, and no newer snapshot helps; another process writes into the backup; files or store
+    /// fail. What was stored before is kept.
+    pub fn step(&mut self) -> Result<StepReport> {
+        let mut report = StepReport::default();
+        let limit = match limit(&self.options) {
+            Ok(limit) => limit,
+            Err(error @ BackupError::NotServing { .. }) => {
+                report.waits = Some(error.to_string());
+                return Ok(report);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut breaks = 0;
+        loop {
+            let state = self.copy(limit, &mut report)?;
+            let reason = match state {
+                TailState::AtEnd => break,
+                TailState::Unreadable(reason) => {
+                    report.waits = Some(format!("after {}: {reason}", self.tail.last()));
+                    break;
+                }
+                TailState::Broken(reason) => reason,
+            };
+            breaks += 1;
+            if breaks > BREAKS_IN_A_STEP {
+                let (folder, last) = (self.options.folders.logs.clone(), self.last());
+                return Err(BackupError::Stuck { folder, last, reason });
+            }
+            report.notes.push(format!("the log breaks off: {reason}; a new base is taken"));
+            self.begin_anew(true)?;
+        }
+        let due = self.bytes_since_base > self.options.rebase_bytes.max(2 * self.part.base.bytes);
+        if due && newest_name(&self.options.folders.snapshots)? > self.part.base.zxid {
+            self.begin_anew(false)?;
+        }
+        Ok(report)
+    }
+
+    /// Copies up to the limit, or to where the log breaks off, and replaces the manifest.
+    fn copy(&mut self, limit: Option<Zxid>, report: &mut StepReport) -> Result<TailState> {
+        let state = loop {
+            let (pending, largest) = (&mut self.pending, self.options.segment_bytes);
+            let (mut copied, mut confirmed) = (0, None);
+            let state = self.tail.read(limit.unwrap_or(Zxid(u64::MAX)), &mut |zxid, record| {
+                if zxid.epoch() > pending.last.epoch() && pending.last > Zxid::ZERO {
+                    // The leader of the new epoch had what comes before it.
+                    confirmed = Some(pending.last);
+                }
+                pending.push(zxid, record);
+                pending.last_sha256 = stored(record).sha256;
+                copied += 1;
+                Ok(pending.image.size() < largest)
+            })?;
+            report.records += copied;
+            if let Some(confirmed) = confirmed {
+                self.confirm(confirmed, Confirmation::LaterEpoch);
+            }
+            let is_full = self.pending.image.size() >= largest;
+            self.flush()?;
+            if !is_full || state != TailState::AtEnd {
+                break state;
+            }
+        };
+        if let Some(limit) = limit {
+            self.confirm(limit.min(self.last()), Confirmation::Server);
+        }
+        self.note_epochs()?;
+        self.note_standalone()?;
+        self.replace_manifest()?;
+        Ok(state)
+    }
+
+    /// Stores the pending records as a segment.
+    fn flush(&mut self) -> Result<()> {
+        let Some(first) = self.pending.first else { return Ok(()) };
+        let next = Pending::after(self.pending.last);
+        let pending = std::mem::replace(&mut self.pending, next);
+        let object = self.part.object(&ostler_storage::names::log_name(first));
+        let stored = self.store.put(&object, pending.image.into_bytes())?;
+        self.bytes_since_base += stored.bytes;
+        self.part.segments.push(Segment {
+            object,
+            first,
+            last: pending.last,
+            records: pending.records,
+            latest_ms: pending.latest_ms,
+            bytes: stored.bytes,
+            sha256: stored.sha256,
+        });
+        self.part.last_record = Some(LastRecord { zxid: pending.last, sha256: pending.last_sha256 });
+        self.part.highest_epoch = self.part.highest_epoch.max(pending.last.epoch().0);
+        self.changed = true;
+        Ok(())
+    }
+
+    fn confirm(&mut self, through: Zxid, by: Confirmation) {
+        if through > self.part.confirmed_through {
+            (self.part.confirmed_through, self.part.confirmed_by) = (through, by);
+            self.changed = true;
+        }
+    }
+
+    fn note_epochs(&mut self) -> Result<()> {
+        let dir = &self.options.folders.snapshots;
+        let mut highest = self.part.highest_epoch.max(self.part.base.zxid.epoch().0);
+        for which in [EpochFile::Accepted, EpochFile::Current] {
+            for epoch in [read_epoch(&OsDisk, dir, which)?, read_unfinished_epoch(&OsDisk, dir, which)?] {
+                highest = highest.max(epoch.unwrap_or_default().0);
+            }
+        }
+        self.changed |= highest > self.part.highest_epoch;
+        self.part.highest_epoch = highest;
+        Ok(())
+    }
+
+    /// A standalone server has no epoch files. What its log has is committed.
+    fn note_standalone(&mut self) -> Result<()> {
+        let dir = &self.options.folders.snapshots;
+        let current = read_epoch(&OsDisk, dir, EpochFile::Current)?;
+        let accepted = read_epoch(&OsDisk, dir, EpochFile::Accepted)?;
+        if self.options.server.is_none() && current.is_none() && accepted.is_none() {
+            self.confirm(self.last(), Confirmation::Standalone);
+        }
+        Ok(())
+    }
+
+    fn replace_manifest(&mut self) -> Result<()> {
+        if !self.changed {
+            return Ok(());
+        }
+        let name = Part::name(self.part.part);
+        let there = Part::read(self.store, &name)?;
+        if there.writer != self.part.writer || there.revision != self.part.revision {
+            return Err(self.store.another_writer(&name));
+        }
+        self.part.revision += 1;
+        self.part.written_ms = now_ms();
+        self.store.put(&name, self.part.encode())?;
+        self.changed = false;
+        Ok(())
+    }
+
+    fn begin_anew(&mut self, broke_off: bool) -> Result<()> {
+        self.replace_manifest()?;
+        *self = Backup::begin_after(self.store, self.options.clone(), broke_off)?;
+        Ok(())
+    }
+}
+
+/// The end of the backup so far. `None` if there is none.
+fn earlier(store: &Store) -> Result<Option<Earlier>> {
+    let history = History::of(Part::read_all(store)?);
+    let last = history.last();
+    Ok(history.parts().last().map(|part| Earlier {
+        last,
+        last_record: part.last_record.clone().filter(|record| record.zxid == last),
+        confirmed: (part.confirmed_through, part.confirmed_by),
+        highest_epoch: part.highest_epoch,
+        base: part.base.clone(),
+        number: part.part,
+    }))
+}
+
+/// The transaction after which a new part goes on. `None` if the log does not reach back to the end of the backup.
+/// `broke_off`: the log was read up to the end of the backup, and cannot be read on from there.
+fn connection(
+    store: &Store,
+    folders: &DataFolders,
+    (earlier, broke_off): (&Earlier, bool),
+    snapshot: Zxid,
+) -> Result<Option<Zxid>> {
+    let (last, confirmed) = (earlier.last, earlier.confirmed.0);
+    let found = last_up_to(&folders.logs, last)?;
+    let is_last = |record: &[u8]| earlier.last_record.as_ref().is_none_or(|own| own.sha256 == stored(record).sha256);
+    let common = match &found {
+        // Logs were removed, or a leader's tree took their place.
+        Some((zxid, record)) if *zxid == last && is_last(record) && !broke_off => return Ok(Some(last)),
+        _ if snapshot > last => return Ok(None),
+        Some((zxid, record)) if *zxid == last && is_last(record) => {
+            let reason = "it is damaged there, or files are missing, and there is no newer snapshot".to_owned();
+            return Err(BackupError::Stuck { folder: folders.logs.clone(), last, reason });
+        }
+        _ if snapshot == last => return Ok(Some(last)),
+        // The server took transactions back. From the last one that is surely the same the log is copied again.
+        Some((zxid, _)) if *zxid == last => confirmed,
+        Some((zxid, _)) => snapshot.max(*zxid),
+        None => snapshot,
+    };
+    if common >= confirmed && common < last {
+        return Ok(Some(common));
+    }
+    let (location, folder) = (store.location().to_owned(), folders.logs.clone());
+    Err(BackupError::HistoryTakenBack { location, folder, confirmed, common })
+}
+
+/// Copies a base, or names the one of the part before if it is the same file. `None` if it was removed meanwhile.
+fn take_base(
+    store: &Store,
+    number: u32,
+    file: &SnapshotFile,
+    exact_from: Zxid,
+    known: Option<&Base>,
+) -> Result<Option<Base>> {
+    if let Some(known) = known.filter(|known| known.zxid == file.zxid)
+        && base::is_copy(file, known)?
+    {
+        return Ok(Some(known.clone()));
+    }
+    base::copy(store, &format!("{number:08}"), file, exact_from)
+}
+
+/// How far the server's history is committed; `None` if no server is named.
+fn limit(options: &BackupOptions) -> Result<Option<Zxid>> {
+    let Some(server) = &options.server else { return Ok(None) };
+    match committed::ask(server) {
+        Ok(Committed::Through(zxid)) => Ok(Some(zxid)),
+        Ok(Committed::Unknown) => {
+            let reason = "it does not serve now, or only in read-only mode, or does not allow the word srvr";
+            Err(not_serving(options, reason.to_owned()))
+        }
+        Err(error) => Err(not_serving(options, error.to_string())),
+    }
+}
+
+fn not_serving(options: &BackupOptions, reason: String) -> BackupError {
+    BackupError::NotServing { server: options.server.clone().unwrap_or_default(), reason }
+}
+
+fn source(options: &BackupOptions) -> Result<Source> {
+    let folders = &options.folders;
+    let myid = folders.data_dir.join("myid");
+    let server_id = match fs::read_to_string(&myid) {
+        Ok(text) => text.trim().parse().ok(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error).during("read", &myid),
+    };
+    Ok(Source {
+        snapshots: folders.snapshots.display().to_string(),
+        logs: folders.logs.display().to_string(),
+        server_id,
+        extended_types: options.extended_types,
+    })
+}
+
+/// The zxid in the name of the newest snapshot file.
+fn newest_name(dir: &Path) -> Result<Zxid> {
+    let mut newest = Zxid::ZERO;
+    for entry in fs::read_dir(dir).during("list", dir)? {
+        let name = entry.during("list", dir)?.file_name();
+        if let Some((zxid, _)) = name.to_str().and_then(parse_snapshot_name) {
+            newest = newest.max(zxid);
+        }
+    }
+    Ok(newest)
+}
+
+fn random_name() -> Result<String> {
+    let random = getrandom::u64().map_err(|error| BackupError::Runtime(error.into()))?;
+    Ok(format!("{random:016x}"))
+}
+
+pub(crate) fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}

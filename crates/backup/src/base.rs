@@ -1,0 +1,127 @@
+//! Takes a base: copies the newest snapshot of a server that can be read, while the server may remove it.
+
+use crate::{
+    error::{BackupError, FileContext, Result},
+    part::Base,
+    store::{Store, Stored},
+};
+use ostler_proto::{
+    acl::Acl,
+    id::{SessionId, Zxid},
+};
+use ostler_storage::{
+    StorageError,
+    disk::{Disk, DiskFile, FileIdentity, OsDisk},
+    error::Refusal,
+    snapshot::{SnapshotFile, SnapshotNode, SnapshotSink, find_snapshots, read_snapshot},
+};
+use sha2::{Digest, Sha256};
+use std::{
+    io::{self, Read},
+    path::Path,
+};
+
+/// Finds the newest snapshot that can be read. Snapshots that disappear while they are read are passed over.
+pub(crate) fn find(snapshots: &Path) -> Result<(SnapshotFile, Zxid)> {
+    let mut details = String::new();
+    for file in find_snapshots(&OsDisk, snapshots)? {
+        if let Some(problem) = &file.problem {
+            details += &format!("; {}: {problem:?}", file.path.display());
+            continue;
+        }
+        match read_snapshot(&OsDisk, &file, &mut Discard) {
+            Ok(trailer) => {
+                let digest = trailer.digest.map(|digest| digest.zxid);
+                let ends = [digest, trailer.last_processed].into_iter().flatten();
+                let exact_from = ends.fold(file.zxid, Zxid::max);
+                return Ok((file, exact_from));
+            }
+            Err(StorageError::BadSnapshot { reason, .. }) => {
+                details += &format!("; {}: {reason}", file.path.display());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(BackupError::NoBase { folder: snapshots.to_path_buf(), details })
+}
+
+/// Copies a snapshot to `folder` of the store. `None` if it was removed meanwhile.
+pub(crate) fn copy(store: &Store, folder: &str, file: &SnapshotFile, exact_from: Zxid) -> Result<Option<Base>> {
+    let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or("snapshot");
+    let object = format!("{folder}/{name}");
+    let Some((reader, identity)) = open(&file.path)? else { return Ok(None) };
+    let stored = store.put_file(&object, reader, &file.path)?;
+    // A purge gives the file another name before it writes anything else into it. A Java server that starts writes the
+    // snapshot of its last zxid again, into the same file.
+    let same = match open(&file.path)? {
+        Some((reader, now)) if now == identity => sum(reader).during("read", &file.path)? == stored,
+        _ => false,
+    };
+    if !same {
+        return Ok(None);
+    }
+    Ok(Some(Base { object, zxid: file.zxid, exact_from, bytes: stored.bytes, sha256: stored.sha256 }))
+}
+
+/// Whether a base of the backup is a copy of this file.
+pub(crate) fn is_copy(file: &SnapshotFile, base: &Base) -> Result<bool> {
+    let same_name = file.path.file_name().and_then(|name| name.to_str()) == base.object.rsplit('/').next();
+    match open(&file.path)? {
+        Some((reader, _)) if same_name => Ok(sum(reader).during("read", &file.path)? == base.stored()),
+        _ => Ok(false),
+    }
+}
+
+fn sum(mut reader: FileReader) -> io::Result<Stored> {
+    let (mut sum, mut bytes, mut piece) = (Sha256::new(), 0, vec![0; 1 << 18]);
+    loop {
+        match reader.read(&mut piece)? {
+            0 => return Ok(Stored::new(bytes, sum)),
+            got => {
+                sum.update(&piece[..got]);
+                bytes += got as u64;
+            }
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<Option<(FileReader, FileIdentity)>> {
+    match OsDisk.open(path) {
+        Ok(file) => {
+            let identity = file.identity().during("look at", path)?;
+            Ok(Some((FileReader { file, position: 0 }, identity)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).during("open", path),
+    }
+}
+
+struct FileReader {
+    file: Box<dyn DiskFile>,
+    position: u64,
+}
+
+impl Read for FileReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let got = self.file.read_at(into, self.position)?;
+        self.position += got as u64;
+        Ok(got)
+    }
+}
+
+/// Takes a snapshot and keeps nothing of it: the reader has checked its seals.
+pub(crate) struct Discard;
+
+impl SnapshotSink for Discard {
+    fn session(&mut self, _: SessionId, _: i32) -> std::result::Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn acl(&mut self, _: i64, _: Vec<Acl>) -> std::result::Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn node(&mut self, _: SnapshotNode<'_>) -> std::result::Result<(), Refusal> {
+        Ok(())
+    }
+}
