@@ -5,6 +5,7 @@ mod certs;
 mod check;
 mod ensemble;
 mod explain;
+mod inspect;
 mod krb5_conf;
 mod server;
 mod shell;
@@ -38,6 +39,7 @@ enum Command {
     Explain(explain::Explain),
     Certs(certs::CertsArgs),
     Check(check::CheckArgs),
+    Inspect(inspect::InspectArgs),
 }
 
 fn main() -> ExitCode {
@@ -50,5 +52,6 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Certs(args) => certs::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
     }
 }

@@ -59,9 +59,10 @@ mod writer;
 pub use cut::{Truncated, truncate_after};
 pub(crate) use cut::{cut_torn_tail, is_whole_file, remove};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
-pub use reader::{LogReader, TornTail, ZxidStep};
+pub use reader::{EndContext, LogReader, TornTail, ZxidStep, follows, judge_end, synced_through};
 pub use spare::SpareLog;
 pub(crate) use synced::note_durably;
+pub use tail::Verdict;
 pub use writer::{LogOptions, TxnLog};
 
 /// "ZKLG", version 2.
