@@ -126,7 +126,8 @@ impl std::fmt::Display for LogFinding {
             ),
             LogFinding::Gap { file, offset, last, found } => write!(
                 f,
-                "{}: transactions are missing at byte {offset}: {found} comes after {last}",
+                "{}: transactions are missing at byte {offset}: {found} comes after {last}. They are lost, or a leader has \
+                 sent its whole tree in their place",
                 file.display()
             ),
             LogFinding::Empty { file } => {

@@ -89,6 +89,14 @@ pub fn of_snapshot(disk: &dyn Disk, file: &SnapshotFile) -> Result<State> {
     Ok(builder.into_state(Some(file.clone()), zxid, notes))
 }
 
+/// Reads a snapshot to its end, as a start does, and keeps nothing of it.
+pub(crate) fn check_snapshot(
+    disk: &dyn Disk,
+    file: &SnapshotFile,
+) -> std::result::Result<SnapshotTrailer, StorageError> {
+    read_snapshot(disk, file, &mut StateBuilder::new())
+}
+
 fn fuzzy_note(file: &SnapshotFile, completed: Zxid) -> String {
     format!(
         "{}: the tree changed while this snapshot was written: it can have effects of transactions up to {completed}",
@@ -149,6 +157,10 @@ impl StateBuilder {
             has_root: false,
             events: Vec::new(),
         }
+    }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
     }
 
     fn finish(&mut self, zxid: Zxid, trailer: SnapshotTrailer) {

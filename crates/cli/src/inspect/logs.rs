@@ -1,6 +1,6 @@
 //! `ostler inspect log` and `ostler inspect history`.
 
-use super::{DataOption, Form, LogsOption, Output, Verdict, zxid};
+use super::{DataOption, Form, Output, Verdict, zxid};
 use clap::Args;
 use ostler_inspect::{
     InspectError, history as histories,
@@ -168,12 +168,4 @@ pub(super) fn history(args: &HistoryArgs, output: &mut Output) -> Result<Verdict
         output.text(format_args!("{touched} transactions touched this znode; {since}"))?;
     }
     Ok(Verdict::found_if(totals.damaged > 0))
-}
-
-/// Not used by logs themselves: the folder of logs beside a data folder.
-pub(super) fn folders(
-    folder: &Path,
-    logs: &LogsOption,
-) -> Result<ostler_storage::folders::DataFolders, InspectError> {
-    source::folders(folder, logs.log_folder.as_deref())
 }
