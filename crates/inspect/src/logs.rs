@@ -175,11 +175,24 @@ pub fn walk(
     take: &mut dyn FnMut(LogItem<'_>) -> Result<()>,
 ) -> Result<LogTotals> {
     let mut totals = LogTotals { files: files.len(), ..LogTotals::default() };
+    let newest = newest_with_data(disk, files)?;
     for (number, file) in files.iter().enumerate() {
-        let is_newest = number + 1 == files.len();
-        walk_file(disk, (file, is_newest), &mut totals, take)?;
+        walk_file(disk, (file, number >= newest), &mut totals, take)?;
     }
     Ok(totals)
+}
+
+/// The index of the newest file that is not empty. A crash can leave empty ones after it.
+pub(crate) fn newest_with_data(disk: &dyn Disk, files: &[LogFile]) -> Result<usize> {
+    for (number, log) in files.iter().enumerate().rev() {
+        let mut file = LogFileReader::open(disk, &log.path)?;
+        let Advance::End(end) = file.advance()? else { return Ok(number) };
+        let context = EndContext { is_newest: true, last: Zxid::ZERO, synced: 0 };
+        if judge_end(&file, end, context)? != Verdict::Clean {
+            return Ok(number);
+        }
+    }
+    Ok(0)
 }
 
 fn walk_file(

@@ -139,9 +139,8 @@ fn a_tree_at_each_zxid_fits_the_digest_that_java_has_logged() {
 #[test]
 fn the_history_of_a_znode_has_all_transactions_with_its_path() {
     let all = transactions(&golden("3.9.5"));
-    let path =
-        all.iter().find_map(|view| (view.op.op == "setData").then(|| view.op.path.clone()?.into())).unwrap();
-    let path: String = path;
+    let set = all.iter().find(|view| view.op.op == "setData").unwrap();
+    let path = set.op.path.clone().unwrap();
     let mut found = Vec::new();
     let files = source::logs(&OsDisk, &golden("3.9.5")).unwrap();
     history(&OsDisk, &files, (&path, DataForm::Size), &mut |item| {

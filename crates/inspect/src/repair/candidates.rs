@@ -33,7 +33,7 @@ pub(super) fn actions_to_drop(
             touches_logs = true;
             continue;
         }
-        let is_newest = number + 1 == diagnosis.logs.len();
+        let is_newest = number >= diagnosis.newest;
         if let Some(offset) = end_of(&folders.logs, (&log.path, log.first, is_newest), zxid)? {
             actions.push(cut(&log.path, offset));
             touches_logs = true;

@@ -35,6 +35,8 @@ pub(super) struct Diagnosis {
     pub(super) snapshots: Vec<ReadSnapshot>,
     /// Oldest first.
     pub(super) logs: Vec<LogFile>,
+    /// The index of the newest log that is not empty.
+    pub(super) newest: usize,
     pub(super) findings: Vec<LogFinding>,
     /// The zxid of each readable record, counted by `drops`. Kept as runs, since zxids follow each other.
     runs: Vec<(Zxid, Zxid)>,
@@ -49,6 +51,7 @@ impl Diagnosis {
         let snapshots: Vec<ReadSnapshot> =
             find_snapshots(disk, &folders.snapshots)?.into_iter().map(|file| read(disk, file)).collect();
         let logs = log_files(disk, &folders.logs)?;
+        let newest = logs::newest_with_data(disk, &logs)?;
         let (mut findings, mut runs) = (Vec::new(), Vec::<(Zxid, Zxid)>::new());
         logs::walk(disk, &logs, &mut |item| {
             match item {
@@ -76,7 +79,8 @@ impl Diagnosis {
         let in_snapshots = snapshots.iter().map(|snapshot| snapshot.file.zxid);
         let highest = in_logs.chain(in_snapshots).max().unwrap_or(Zxid::ZERO);
         let leftovers = leftovers(disk, folders)?;
-        let mut found = Diagnosis { snapshots, logs, findings, runs, leftovers, others: Vec::new(), highest };
+        let mut found =
+            Diagnosis { snapshots, logs, newest, findings, runs, leftovers, others: Vec::new(), highest };
         found.others = found.of_epochs(disk, &folders.snapshots);
         Ok(found)
     }
@@ -125,7 +129,7 @@ impl Diagnosis {
         }
         let bad = self.snapshots.iter().filter(|snapshot| snapshot.bad.is_some());
         actions.extend(bad.map(|snapshot| Action::Move { file: snapshot.file.path.clone() }));
-        let newest = self.logs.last().map(|log| &log.path);
+        let newest = self.logs.get(self.newest).map(|log| &log.path);
         for finding in &self.findings {
             match finding {
                 LogFinding::Empty { file } => actions.push(Action::Move { file: file.clone() }),
