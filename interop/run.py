@@ -162,6 +162,7 @@ def checks(args, port):
         ],
         "disk": [
             Check("handover", "disk.handover", common + quick),
+            Check("inspect", "disk.inspect", common + quick),
             Check("links", "abuse.links", common),
             Check("kill-9", "disk.kill9", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
         ],
