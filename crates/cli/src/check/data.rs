@@ -12,6 +12,7 @@ use ostler_storage::{
     disk::{Disk, OsDisk},
     epochs::{EpochFile, is_incomplete, read_epoch},
     folders::DataFolders,
+    lock::FolderLock,
     names::{log_files, parse_log_name, parse_snapshot_name},
     snapshot::{SnapshotFile, find_snapshots},
 };
@@ -67,7 +68,7 @@ fn look(config: &ServerConfig, runs: bool) -> Result<DataFacts, String> {
         trust_empty: settings.snapshot_trust_empty,
         may_be_empty: settings.db_autocreate || folders.has_initialize(disk).map_err(text)?,
         runs,
-        used_by_ostler: folders.data_dir.join("ostler.lock").exists(),
+        used_by_ostler: FolderLock::has_file(&folders),
         ..DataFacts::default()
     };
     if folders.snapshots.is_dir() {

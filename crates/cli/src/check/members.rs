@@ -144,7 +144,7 @@ fn judge_one(own: &OwnValues, answer: &MemberAnswer) -> Vec<Finding> {
 
 fn judge_conf(own: &OwnValues, id: ServerId, conf: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if let Some(found) = words::value(conf, "serverId").and_then(|text| text.parse().ok())
+    if let Some(found) = words::value(conf, "serverId").and_then(|text| text.parse::<i64>().ok())
         && found != id.0
     {
         findings.push(finding(

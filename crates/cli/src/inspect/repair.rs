@@ -49,10 +49,13 @@ struct Report<'a> {
 
 pub(super) fn run(args: &RepairArgs, output: &mut Output) -> Result<Verdict, InspectError> {
     let folders = source::folders(&args.folder, args.logs.log_folder.as_deref())?;
-    let lock = FolderLock::take(&folders)?;
+    let lock = lock(&folders, args.apply)?;
     let plan = repair::plan(&folders, RepairOptions { drop_after: args.drop_after })?;
-    let does = args.apply && !plan.actions.is_empty();
-    let applied = does.then(|| repair::apply(&folders, &plan, &lock)).transpose()?;
+    let applied = match &lock {
+        Some(lock) if args.apply && !plan.actions.is_empty() => Some(repair::apply(&folders, &plan, lock)?),
+        _ => None,
+    };
+    let does = applied.is_some();
     if args.form.json {
         let kept = applied.as_ref().map_or(&[][..], |applied| &applied.kept);
         let report = Report { kind: "repair", folder: &args.folder, plan: &plan, applied: does, kept };
@@ -62,6 +65,21 @@ pub(super) fn run(args: &RepairArgs, output: &mut Output) -> Result<Verdict, Ins
     }
     let starts = !matches!(plan.after, Start::Refused { .. });
     Ok(Verdict::found_if(if does { !starts } else { !plan.is_clean() }))
+}
+
+/// Refuses folders that are in use. A dry run makes no lock file where there is none: it changes nothing.
+fn lock(folders: &DataFolders, apply: bool) -> Result<Option<FolderLock>, InspectError> {
+    let lock = match apply || FolderLock::has_file(folders) {
+        true => Some(FolderLock::take(folders)?),
+        false => None,
+    };
+    match repair::users(&[&folders.snapshots, &folders.logs]).first() {
+        Some(pid) => Err(InspectError::Refused(format!(
+            "process {pid} has files of {} open. Nothing was changed. Stop this server first",
+            folders.data_dir.display()
+        ))),
+        None => Ok(lock),
+    }
 }
 
 fn print(
