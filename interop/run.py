@@ -56,6 +56,7 @@ PEERS_OF = {
     "kazoo": ["venv"],
     "differential": ["zk39"],
     "counters": ["zk39"],
+    "admin": ["zk38", "zk38_admin", "monitoring"],
     "disk": ["zk39", "zk38"],
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
@@ -158,6 +159,11 @@ def checks(args, port):
                 lambda: differential_arguments(args, port, divisor=10) + ["--ensemble", "3"],
             ),
         ],
+        "admin": [
+            Check("admin-commands", "admin.commands", common),
+            Check("admin-metrics", "admin.metrics", common),
+            Check("traces", "admin.traces", common),
+        ],
         "counters": [
             Check("counters", "counters.run", common),
             Check("connections", "counters.connections", common),
@@ -166,6 +172,7 @@ def checks(args, port):
         "disk": [
             Check("handover", "disk.handover", common + quick),
             Check("backup", "disk.backup", common + with_shell),
+            Check("inspect", "disk.inspect", common + quick),
             Check("links", "abuse.links", common),
             Check("kill-9", "disk.kill9", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
         ],

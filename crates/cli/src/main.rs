@@ -8,6 +8,7 @@ mod check;
 mod ensemble;
 mod entrypoint;
 mod explain;
+mod inspect;
 mod krb5_conf;
 mod manual;
 mod resize;
@@ -51,6 +52,7 @@ enum Command {
     Man(manual::ManArgs),
     Backup(backup::BackupArgs),
     Restore(Box<restore::RestoreArgs>),
+    Inspect(inspect::InspectArgs),
 }
 
 fn main() -> ExitCode {
@@ -81,5 +83,6 @@ fn run(command: Command) -> ExitCode {
         Command::Man(args) => manual::man(&args, Cli::command()),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Inspect(args) => inspect::run(&args),
     }
 }

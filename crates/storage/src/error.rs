@@ -178,6 +178,8 @@ pub enum StorageError {
     BadSnapshot {
         /// The snapshot file.
         file: PathBuf,
+        /// The byte at which the first part that cannot be read starts; in the contents if the file is compressed.
+        offset: u64,
         /// The reason, in words.
         reason: String,
     },

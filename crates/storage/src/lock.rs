@@ -24,6 +24,11 @@ pub struct FolderLock {
 }
 
 impl FolderLock {
+    /// Whether an Ostler server has left its lock file here. It says nothing about whether the folder is locked now.
+    pub fn has_file(folders: &DataFolders) -> bool {
+        folders.data_dir.join(LOCK_FILE).exists()
+    }
+
     /// Locks `dataDir`, and `dataLogDir` if that is another folder. If another process has the lock, its files stay
     /// unchanged.
     pub fn take(folders: &DataFolders) -> Result<FolderLock> {

@@ -61,9 +61,10 @@ pub use cut::{Truncated, truncate_after};
 pub(crate) use cut::{cut_torn_tail, is_whole_file, remove};
 pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
 pub use image::LogImage;
-pub use reader::{LogReader, TornTail, ZxidStep};
+pub use reader::{EndContext, LogReader, TornTail, ZxidStep, follows, judge_end, synced_through};
 pub use spare::SpareLog;
 pub(crate) use synced::note_durably;
+pub use tail::Verdict;
 pub use writer::{LogOptions, TxnLog};
 
 /// "ZKLG", version 2.

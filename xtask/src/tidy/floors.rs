@@ -27,6 +27,7 @@ const CRATES: [CrateFloor; 20] = [
     crate_floor("ostler-server", 4, false),
     crate_floor("ostler-client", 4, false),
     crate_floor("ostler-data-dir", 3, false),
+    crate_floor("ostler-inspect", 3, false),
     crate_floor("ostler-kerberos", 2, false),
     crate_floor("ostler-server-core", 2, true),
     crate_floor("ostler-client-core", 2, true),

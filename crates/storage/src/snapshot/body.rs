@@ -167,13 +167,28 @@ pub struct BodyReader<R> {
     start: usize,
     filled: usize,
     hashed: usize,
+    /// The number of bytes that were taken before those of the buffer.
+    base: u64,
     sum: Adler32,
 }
 
 impl<R: Read> BodyReader<R> {
     /// A reader of `input`. It has a buffer of its own, so it reads more from `input` than is taken.
     pub fn new(input: R) -> Self {
-        BodyReader { input, buffer: vec![0; CHUNK], start: 0, filled: 0, hashed: 0, sum: Adler32::new() }
+        BodyReader {
+            input,
+            buffer: vec![0; CHUNK],
+            start: 0,
+            filled: 0,
+            hashed: 0,
+            base: 0,
+            sum: Adler32::new(),
+        }
+    }
+
+    /// The number of bytes that were taken. For a compressed snapshot these are bytes of its contents.
+    pub fn position(&self) -> u64 {
+        self.base + self.start as u64
     }
 
     /// Reads sessions, ACLs and znodes up to the end mark into `sink`.
@@ -292,6 +307,7 @@ impl<R: Read> BodyReader<R> {
         if self.start + n > self.buffer.len() && self.start > 0 {
             self.hash_taken();
             self.buffer.copy_within(self.start..self.filled, 0);
+            self.base += self.start as u64;
             self.filled -= self.start;
             (self.start, self.hashed) = (0, 0);
         }

@@ -28,12 +28,12 @@ pub fn read_snapshot(
     file: &SnapshotFile,
     sink: &mut dyn SnapshotSink,
 ) -> Result<SnapshotTrailer> {
-    read(disk, file, sink).map_err(|error| {
+    read(disk, file, sink).map_err(|(error, offset)| {
         let reason = match error {
             BodyError::Malformed(JuteError::Truncated) => "it ends early".to_owned(),
             other => other.to_string(),
         };
-        StorageError::BadSnapshot { file: file.path.clone(), reason }
+        StorageError::BadSnapshot { file: file.path.clone(), offset, reason }
     })
 }
 
@@ -41,8 +41,9 @@ fn read(
     disk: &dyn Disk,
     file: &SnapshotFile,
     sink: &mut dyn SnapshotSink,
-) -> std::result::Result<SnapshotTrailer, BodyError> {
-    let input = FileReader { file: disk.open(&file.path)?, position: 0 };
+) -> std::result::Result<SnapshotTrailer, (BodyError, u64)> {
+    let opened = disk.open(&file.path).map_err(|error| (error.into(), 0))?;
+    let input = FileReader { file: opened, position: 0 };
     match file.compression {
         Compression::None => read_stream(input, sink),
         Compression::Gz => read_stream(GzDecoder::new(input), sink),
@@ -53,14 +54,21 @@ fn read(
 fn read_stream(
     input: impl Read,
     sink: &mut dyn SnapshotSink,
-) -> std::result::Result<SnapshotTrailer, BodyError> {
+) -> std::result::Result<SnapshotTrailer, (BodyError, u64)> {
     let mut reader = BodyReader::new(input);
+    read_sections(&mut reader, sink).map_err(|error| (error, reader.position()))
+}
+
+fn read_sections<R: Read>(
+    reader: &mut BodyReader<R>,
+    sink: &mut dyn SnapshotSink,
+) -> std::result::Result<SnapshotTrailer, BodyError> {
     if reader.take(HEADER.len())?[..4] != HEADER[..4] {
         return Err(malformed("it does not start with a snapshot header (ZKSN)"));
     }
     reader.body(sink)?;
-    check_seal(&mut reader)?;
-    read_trailer(&mut reader)
+    check_seal(reader)?;
+    read_trailer(reader)
 }
 
 /// Reads the sections behind the znodes. They have no tags, and the file can end before each of them. If only the

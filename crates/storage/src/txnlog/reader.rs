@@ -236,14 +236,8 @@ impl<'d> LogReader<'d> {
         let (path, offset) = (file.path().to_path_buf(), file.offset());
         self.data_end = offset;
         let is_newest = path == self.newest;
-        let may_be_torn = matches!(end, FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte);
-        let verdict = match end {
-            _ if offset < self.synced => Verdict::Corrupt { reason: lost_after_sync(end, self.synced) },
-            FileEnd::EndOfFile => Verdict::Clean,
-            _ if is_newest || may_be_torn => tail::judge(file, end, self.last)?,
-            _ => Verdict::Corrupt { reason: end.reason() },
-        };
-        let reason = match verdict {
+        let context = EndContext { is_newest, last: self.last, synced: self.synced };
+        let reason = match judge_end(file, end, context)? {
             Verdict::Clean => return Ok(()),
             Verdict::Torn { bytes } => {
                 let torn = TornTail { file: path, offset, zxid_before: self.last, bytes };
@@ -257,6 +251,35 @@ impl<'d> LogReader<'d> {
         };
         Err(StorageError::Corrupt { file: path, offset, reason, last_good: self.last })
     }
+}
+
+/// What is known of a log file beside its bytes, for [`judge_end`].
+#[derive(Debug, Clone, Copy)]
+pub struct EndContext {
+    /// Whether no later log file has records.
+    pub is_newest: bool,
+    /// The last transaction before the end.
+    pub last: Zxid,
+    /// The file was synced up to this byte, see [`synced_through`]; 0 if that is not known.
+    pub synced: u64,
+}
+
+/// Judges the end of a log file, at which the reader stopped with `end`, by the rules of [`crate::txnlog`].
+pub fn judge_end(file: &LogFileReader, end: FileEnd, context: EndContext) -> Result<Verdict> {
+    let may_be_torn = matches!(end, FileEnd::Unwritten | FileEnd::CutOff | FileEnd::NoEndByte);
+    match end {
+        _ if file.offset() < context.synced => {
+            Ok(Verdict::Corrupt { reason: lost_after_sync(end, context.synced) })
+        }
+        FileEnd::EndOfFile => Ok(Verdict::Clean),
+        _ if context.is_newest || may_be_torn => tail::judge(file, end, context.last),
+        _ => Ok(Verdict::Corrupt { reason: end.reason() }),
+    }
+}
+
+/// The byte up to which the mark in the folder `dir` says that a log was synced; 0 if the mark is of another file.
+pub fn synced_through(disk: &dyn Disk, dir: &Path, file: &LogFileReader, first: Zxid) -> Result<u64> {
+    synced_of(SyncedMark::read(disk, dir)?, file, first)
 }
 
 fn lost_after_sync(end: FileEnd, synced: u64) -> String {
@@ -301,7 +324,7 @@ fn start_of(disk: &dyn Disk, files: &[LogFile], after: Zxid) -> Result<usize> {
 /// Whether `next` can come right after `last`. Within an epoch no number is left out. A new epoch starts at 1, or at 0
 /// after an overflow of the counter. The last number of an old epoch is not known here; the next file's header can have
 /// it.
-fn follows(last: Zxid, next: Zxid) -> bool {
+pub fn follows(last: Zxid, next: Zxid) -> bool {
     if next.epoch() > last.epoch() { next.counter() <= 1 } else { next <= last.next() }
 }
 

@@ -17,14 +17,20 @@ const CHUNK: usize = 1 << 20;
 pub(super) const LONGEST_BATCH: u64 = (BATCH_LIMIT + HEADER) as u64;
 
 /// The verdict on the bytes after the last good record.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
     /// There are no bytes, or only zeros.
     Clean,
-    /// The remains of a batch that was not synced. `bytes` is their number up to the last byte that is not 0.
-    Torn { bytes: u64 },
+    /// The remains of a batch that was not synced.
+    Torn {
+        /// The number of bytes up to the last one that is not 0.
+        bytes: u64,
+    },
     /// Damage that a crash cannot do.
-    Corrupt { reason: String },
+    Corrupt {
+        /// The damage, in words.
+        reason: String,
+    },
 }
 
 /// Judges the end of a file, at which `reader` stopped with `end`. `last` is the last good zxid.
