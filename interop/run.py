@@ -43,7 +43,7 @@ class Check(NamedTuple):
 # the long ones must not depend on each other.
 QUICK_LANES = (
     ("clients", "recipes", "kazoo", "differential", "security"),
-    ("counters", "disk", "ensemble", "abuse", "packages", "chaos"),
+    ("counters", "admin", "disk", "ensemble", "abuse", "packages", "chaos"),
 )
 PORTS_OF_A_LANE = 1000
 

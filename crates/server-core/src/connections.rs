@@ -1,6 +1,7 @@
 //! The connections of clients: the stage of each, its identities, and the queue of its requests.
 
 pub(crate) mod backlog;
+pub(crate) mod counted_queue;
 pub(crate) mod forwarded;
 pub(crate) mod handshake;
 pub(crate) mod identities;
@@ -18,8 +19,11 @@ use crate::{
     stats::ConnStats,
     work,
 };
-use alloc::{boxed::Box, string::ToString, vec::Vec};
-use core::net::SocketAddr;
+use alloc::{boxed::Box, collections::BTreeSet, string::ToString, vec::Vec};
+use core::{
+    net::SocketAddr,
+    ops::Bound::{Excluded, Unbounded},
+};
 use hashbrown::HashMap;
 use identities::Identities;
 use ostler_proto::{
@@ -28,7 +32,8 @@ use ostler_proto::{
     id::{SessionId, Xid, Zxid},
     reply::{Body, Reply},
 };
-use request_queue::{RequestQueue, Waiting};
+use counted_queue::{RequestQueue, WaitingCount};
+use request_queue::Waiting;
 use rustc_hash::FxBuildHasher;
 
 /// The stage of a connection.
@@ -76,7 +81,7 @@ impl Conn {
             peer,
             ids: Identities::new([Id::new("ip", peer.ip().to_canonical().to_string())]),
             phase: Phase::Fresh,
-            queue: RequestQueue::new(),
+            queue: RequestQueue::default(),
             reserved: 0,
             answered: 0,
             sasl_under_way: false,
@@ -114,6 +119,9 @@ impl Conn {
 pub(crate) struct Connections {
     /// Boxed to keep the table small: it has up to twice the room that is used, and moves all entries as it grows.
     by_id: HashMap<ConnId, Box<Conn>, FxBuildHasher>,
+    /// Those that are not closed, in order.
+    open: BTreeSet<ConnId>,
+    waiting: WaitingCount,
     /// The bytes reserved for all connections together.
     reserved: usize,
     /// The identities of a connection that is gone.
@@ -121,13 +129,16 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    fn accept(&mut self, id: ConnId, conn: Conn) {
+    fn accept(&mut self, id: ConnId, mut conn: Conn) {
+        conn.queue = RequestQueue::counted_in(&self.waiting);
+        self.open.insert(id);
         let before = self.by_id.insert(id, Box::new(conn));
         assert!(before.is_none(), "connection number {id:?} was used twice");
     }
 
     fn remove(&mut self, id: ConnId) -> Option<Box<Conn>> {
         let conn = self.by_id.remove(&id)?;
+        self.open.remove(&id);
         self.reserved -= conn.reserved;
         Some(conn)
     }
@@ -146,6 +157,21 @@ impl Connections {
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Conn> {
         self.by_id.values_mut().map(|conn| &mut **conn)
+    }
+
+    /// The number of those that are not closed.
+    pub(crate) fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The unanswered requests of all connections.
+    pub(crate) fn waiting_count(&self) -> usize {
+        self.waiting.get()
+    }
+
+    /// The numbers of those that are not closed, after this one, in order.
+    pub(crate) fn open_after(&self, after: Option<ConnId>) -> impl Iterator<Item = ConnId> + '_ {
+        self.open.range((after.map_or(Unbounded, Excluded), Unbounded)).copied()
     }
 
     /// The numbers of all connections, in order.
@@ -177,6 +203,9 @@ impl Connections {
     pub(crate) fn set_phase(&mut self, id: ConnId, phase: Phase) {
         if let Some(conn) = self.by_id.get_mut(&id) {
             conn.phase = phase;
+            if conn.is_closed() {
+                self.open.remove(&id);
+            }
         }
     }
 
@@ -213,6 +242,7 @@ impl Connections {
         let Some(conn) = self.by_id.get_mut(&id) else { return };
         conn.phase = Phase::Closed { session: conn.session().unwrap_or(SessionId::NONE) };
         conn.queue.clear();
+        self.open.remove(&id);
         self.reserved -= core::mem::take(&mut conn.reserved);
         conn.held.clear();
     }

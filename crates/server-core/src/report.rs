@@ -85,7 +85,7 @@ impl Server {
     pub fn summary(&self) -> Summary {
         Summary {
             stats: self.stats.clone(),
-            outstanding: self.connections.iter().map(|(_, conn)| conn.queue.len()).sum(),
+            outstanding: self.connections.waiting_count(),
             zxid: self.tree.last_processed(),
             node_count: self.tree.node_count() + 1,
             watch_count: self.watches.count(),
@@ -93,7 +93,7 @@ impl Server {
             data_size: self.tree.data_size(),
             sessions: self.tree.session_count(),
             local_sessions: self.sessions.count(Scope::Local),
-            connections: self.connections.iter().filter(|(_, conn)| !conn.is_closed()).count(),
+            connections: self.connections.open_count(),
             digest_mismatches: self.tree.digest_mismatches(),
         }
     }

@@ -11,7 +11,7 @@ use crate::{
     server::Server,
     work,
 };
-use alloc::{boxed::Box, collections::VecDeque};
+use alloc::boxed::Box;
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{error::ErrorCode, id::Zxid, txn::TxnRecord};
 
@@ -82,8 +82,6 @@ pub(crate) enum Waiting {
     Watching { head: RequestHead, payload: Box<[u8]>, left: WatchesLeft },
 }
 
-/// A connection's unanswered requests.
-pub(crate) type RequestQueue = VecDeque<Waiting>;
 
 impl Waiting {
     /// The zxid of a write that this server has proposed.

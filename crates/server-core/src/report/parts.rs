@@ -9,7 +9,12 @@ use ostler_proto::id::SessionId;
 impl Server {
     /// The numbers of all connections that are not closed, in order.
     pub fn connection_numbers(&self) -> Vec<ConnId> {
-        self.connections.numbers().into_iter().filter(|conn| self.connections.is_connected(*conn)).collect()
+        self.connections.open_after(None).collect()
+    }
+
+    /// The numbers of connections that are not closed, those after this one, in order.
+    pub fn connection_numbers_after(&self, after: Option<ConnId>, max: usize) -> Vec<ConnId> {
+        self.connections.open_after(after).take(max).collect()
     }
 
     /// One connection.

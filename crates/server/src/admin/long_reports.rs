@@ -33,9 +33,14 @@ fn in_parts<T>(driver: &Driver, mut part: impl FnMut(&Server, &[T], usize) -> Ve
     }
 }
 
+/// The numbers of all connections.
+pub(super) fn connection_numbers(driver: &Driver) -> Vec<ConnId> {
+    in_parts(driver, |server, so_far: &[ConnId], max| server.connection_numbers_after(so_far.last().copied(), max))
+}
+
 /// All connections.
 pub(super) fn connections(driver: &Driver) -> Vec<ShownConn> {
-    let numbers = driver.inspect(|server| server.connection_numbers());
+    let numbers = connection_numbers(driver);
     let mut all = Vec::with_capacity(numbers.len());
     for part in numbers.chunks(PART) {
         all.extend(driver.connections(part));

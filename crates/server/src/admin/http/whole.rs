@@ -8,6 +8,7 @@ use super::{
     router::{refusal, reply},
     state::AdminState,
 };
+use crate::admin::long_reports;
 use axum::{
     body::{Body, to_bytes},
     http::{HeaderName, HeaderValue, StatusCode, header},
@@ -164,7 +165,7 @@ pub(super) async fn shed_connections(state: Arc<AdminState>, body: Body) -> Resp
         Err(error) => return refusal(StatusCode::BAD_REQUEST, name, &error),
     };
     let shed = spawn_blocking(move || {
-        let numbers = state.driver.inspect(|server| server.connection_numbers());
+        let numbers = long_reports::connection_numbers(&state.driver);
         let chosen = every_nth(&numbers, percentage);
         chosen.iter().for_each(|conn| state.driver.step(Input::CloseConnection(*conn)));
         chosen.len()
