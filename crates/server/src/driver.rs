@@ -122,7 +122,7 @@ fn is_over(server: &Server, began: u64) -> bool {
     server.work_done() - began >= WORK_PER_HOLD
 }
 
-/// What the connection's task knows of its end.
+/// The knowledge that a connection's task has of its end.
 pub(crate) struct Loss {
     pub(crate) cause: EndCause,
     pub(crate) host: HostState,

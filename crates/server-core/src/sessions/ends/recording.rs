@@ -143,7 +143,7 @@ impl Server {
         }
     }
 
-    /// What is known of a session just before its end is applied.
+    /// Gathers the facts of a session just before its end is applied.
     pub(crate) fn ending_session(&self, session: SessionId) -> EndingSession {
         let live = self.sessions.get(session);
         EndingSession {

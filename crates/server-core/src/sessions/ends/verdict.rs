@@ -47,7 +47,7 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// Why this is so, in one sentence.
     pub reason: String,
-    /// What is known, in sentences, in the order of time.
+    /// The recorded facts, in sentences, in the order of time.
     pub facts: Vec<String>,
 }
 
