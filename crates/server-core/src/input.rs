@@ -188,7 +188,7 @@ pub enum Input<'a> {
         conn: ConnId,
         /// Why it ends; without effect if the core has closed it.
         cause: EndCause,
-        /// What TCP saw of the client's host.
+        /// The acts of the client's host, as TCP saw them.
         host: HostState,
     },
     /// A client's connection is gone. The session lives on until it expires or the client comes back. No effect names

@@ -150,7 +150,7 @@ pub(crate) struct ShownConn {
     pub(crate) has_tls: bool,
 }
 
-/// What the connection's task knows of its end.
+/// The knowledge that a connection's task has of its end.
 pub(crate) struct Loss {
     pub(crate) cause: EndCause,
     pub(crate) host: HostState,

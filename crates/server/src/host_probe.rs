@@ -46,7 +46,7 @@ pub(crate) struct HostProbe {
 }
 
 impl HostProbe {
-    /// What the host of `peer` did after this side of the connection had been closed. `now_ms` is on any clock.
+    /// The acts of the host of `peer` after this side of the connection had been closed. `now_ms` is on any clock.
     pub(crate) fn ask(&self, local: SocketAddr, peer: SocketAddr, now_ms: u64) -> HostState {
         if !self.take_turn(now_ms / 1000) {
             return HostState::Unknown;

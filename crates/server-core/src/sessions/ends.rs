@@ -114,7 +114,7 @@ impl SessionEnds {
 }
 
 fn note_stretch(stretches: &mut VecDeque<Stretch>, stretch: Stretch) {
-    // What waited for one slow sync is one stretch.
+    // All that waited for one slow sync is one stretch.
     if let Some(last) = stretches.back_mut().filter(|last| last.overlaps(stretch.from_ms, stretch.to_ms)) {
         last.from_ms = last.from_ms.min(stretch.from_ms);
         last.to_ms = last.to_ms.max(stretch.to_ms);

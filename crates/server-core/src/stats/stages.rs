@@ -11,7 +11,7 @@ const MARKS_MAX: usize = 4096;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stages {
-    /// Splitting and decoding the bytes that were read.
+    /// Splitting and decoding the bytes that were read. If it is `None`, `queue_us` has that time, too.
     pub parse_us: Option<u64>,
     /// From then until the request's turn: other connections' requests, and for reads and syncs the earlier writes of
     /// its own connection.

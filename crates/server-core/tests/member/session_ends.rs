@@ -57,7 +57,7 @@ fn a_session_that_its_client_closes_is_recorded_once() {
     assert_eq!(verdict(&m, client).kind, VerdictKind::ClosedByClient);
 }
 
-/// What TCP saw of the client's host decides.
+/// The acts of the client's host decide.
 #[test]
 fn a_silent_client_is_judged_by_what_its_host_did() {
     for (host, kind) in [

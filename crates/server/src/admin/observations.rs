@@ -27,7 +27,7 @@ pub struct BadParameter {
     pub name: &'static str,
     /// Its value.
     pub value: String,
-    /// What it has to be.
+    /// The values that are allowed.
     pub needed: &'static str,
 }
 

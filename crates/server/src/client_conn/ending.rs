@@ -42,7 +42,7 @@ impl fmt::Display for Garbage {
 }
 
 impl ClientConn {
-    /// What this task knows of the connection's end. If the core has closed the connection, it knows the cause better.
+    /// The task's own knowledge of the connection's end. If the core has closed the connection, it knows the cause better.
     pub(super) fn loss(&self, end: &End) -> Loss {
         let cause = match end {
             End::Garbage(Garbage::FrameLength(length) | Garbage::FirstFrameLength(length)) => {

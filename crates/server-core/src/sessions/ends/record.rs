@@ -1,4 +1,4 @@
-//! What a server keeps of a connection or a session that has ended.
+//! The records of connections and sessions that have ended.
 
 use alloc::{string::String, vec::Vec};
 use arcstr::ArcStr;
@@ -74,7 +74,7 @@ pub enum EndCause {
     },
     /// The bytes of a frame were no request.
     BadFrame {
-        /// What is wrong with them.
+        /// The problem with them.
         problem: String,
     },
     /// The TLS connection failed.
@@ -200,7 +200,7 @@ pub struct EndedConnection {
     pub requests: u64,
     /// Requests that were not answered.
     pub unanswered: usize,
-    /// What TCP saw of the client's host.
+    /// The acts of the client's host, as TCP saw them.
     pub host: HostState,
 }
 
@@ -213,11 +213,11 @@ pub struct SessionEnd {
     /// The session.
     #[cfg_attr(feature = "serde", serde(with = "super::hex"))]
     pub session: SessionId,
-    /// What ended.
+    /// The part that ended.
     pub part: EndedPart,
     /// When, in ms since 1970.
     pub ended_ms: i64,
-    /// Why.
+    /// The cause of the end.
     pub cause: EndCause,
     /// Whether this server led or was alone, so that it decided about sessions.
     pub led: bool,
@@ -231,9 +231,9 @@ pub struct SessionEnd {
     pub served_by: Option<ServerId>,
     /// At a leader: the client was connected to a learner that has left the leader since.
     pub server_left: bool,
-    /// What went with the session.
+    /// The ephemeral znodes that went with the session.
     pub ephemerals: EndedEphemerals,
-    /// What the client did here afterwards: the first times that it came back.
+    /// The client's first returns to this server afterwards.
     pub returns: Vec<Return>,
 }
 

@@ -56,11 +56,12 @@ impl Server {
         let recorded = self.connections.get(conn).and_then(|state| state.end);
         match recorded {
             // It was closed by this server; now it is known what the client's host did.
-            Some(number) => {
+            Some(number) if host != HostState::Unknown => {
                 if let Some(of) = self.ends.get_mut(number).and_then(|end| end.connection.as_mut()) {
                     of.host = host;
                 }
             }
+            Some(_) => {}
             None => self.record_connection(now, conn, cause),
         }
     }
@@ -143,7 +144,7 @@ impl Server {
         }
     }
 
-    /// What is known of a session just before its end is applied.
+    /// Gathers the facts of a session just before its end is applied.
     pub(crate) fn ending_session(&self, session: SessionId) -> EndingSession {
         let live = self.sessions.get(session);
         EndingSession {

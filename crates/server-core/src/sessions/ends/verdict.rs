@@ -47,7 +47,7 @@ pub struct Verdict {
     pub kind: VerdictKind,
     /// Why this is so, in one sentence.
     pub reason: String,
-    /// What is known, in sentences, in the order of time.
+    /// The recorded facts, in sentences, in the order of time.
     pub facts: Vec<String>,
 }
 
@@ -356,14 +356,15 @@ impl<'a> Case<'a> {
         };
         let server = last.witness.report.server.0;
         let cause = &last.witness.end.cause;
+        let is_back = self.taken_up(last.connection.last_heard_ms);
+        if let Some((kind, fault)) = closed_by_server(cause, server) {
+            let end = if is_back { "; the client came back in time, so its session lives on" } else { "" };
+            return (kind, format!("{fault}{end}"));
+        }
         if self.is_connected_since(last.connection.last_heard_ms) {
             // The server that closed the silent connection had not heard of that.
             return (VerdictKind::Moved, self.moved(last));
         }
-        if let Some((kind, fault)) = closed_by_server(cause, server) {
-            return (kind, fault);
-        }
-        let is_back = self.taken_up(last.connection.last_heard_ms);
         match cause {
             EndCause::Moved { .. } => (VerdictKind::Moved, "the client came back on another connection".into()),
             EndCause::Silent { .. } => self.judge_silence(last),

@@ -10,7 +10,7 @@ use alloc::{
 /// The most gaps, paths and places that a sentence names.
 const NAMED_MAX: usize = 8;
 
-/// What the records say, in the order of time.
+/// The facts of all records, in the order of time.
 pub(super) fn facts(case: &Case<'_>, clock: &dyn Fn(i64) -> String) -> Vec<String> {
     let mut facts = Vec::new();
     for witness in &case.records {
