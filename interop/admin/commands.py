@@ -26,6 +26,7 @@ COMMANDS = (
     "stats stat system_properties sysp voting_view watch_summary wchs watches wchc watches_by_path wchp zabstate "
     "nothing set_trace_mask?traceMask=12 set_trace_mask?traceMask=x"
 ).split()
+TIMEOUT_MS = 100000
 # Objects whose keys are data: their values are compared, if both have one.
 BY_DATA = {
     "expiry_time_to_session_ids",
@@ -59,6 +60,8 @@ def settings(admin):
         "admin.serverPort": admin,
         "admin.serverAddress": "127.0.0.1",
         "secret.password": "do not show",
+        # The sessions of this check send no pings.
+        "maxSessionTimeout": 100000,
     }
 
 
@@ -114,7 +117,7 @@ def compare(where, java, ours, command):
 
 def load(port):
     """Two sessions with data, ephemerals and watches."""
-    one, two = Session(port), Session(port)
+    one, two = Session(port, TIMEOUT_MS), Session(port, TIMEOUT_MS)
     one.create("/app", b"x" * 100)
     one.create("/app/e", b"", EPHEMERAL)
     one.create("/app/s-", b"", EPHEMERAL_SEQUENTIAL)
@@ -262,7 +265,7 @@ def ensemble(args, folder):
 
 
 def load_watch(port):
-    session = Session(port)
+    session = Session(port, TIMEOUT_MS)
     session.create("/other", b"")
     session.create("/other/e", b"", EPHEMERAL)
     watch(session, "/other")
