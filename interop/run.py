@@ -162,6 +162,7 @@ def checks(args, port):
         "admin": [
             Check("admin-commands", "admin.commands", common),
             Check("admin-metrics", "admin.metrics", common),
+            Check("admin-access", "admin.access", common),
             Check("traces", "admin.traces", common),
         ],
         "counters": [

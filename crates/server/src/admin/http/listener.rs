@@ -5,7 +5,12 @@ use crate::{
     log_throttle::LogThrottle,
     tls_handshake::{HandshakeError, PortSecurity, TlsConfig, first_bytes},
 };
-use axum::{Extension, Router};
+use axum::{
+    Extension, Router,
+    http::{HeaderValue, header},
+    middleware::map_response,
+    response::Response,
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -113,10 +118,21 @@ fn proven(stream: &TlsStream<TcpStream>) -> Option<Id> {
     principal::subject_name(certificate).ok().map(|name| Id::new("x509", name))
 }
 
+/// Tells browsers to come by TLS, as Java does.
+async fn only_by_tls(mut response: Response) -> Response {
+    let value = HeaderValue::from_static("max-age=86400; includeSubDomains");
+    response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, value);
+    response
+}
+
 async fn serve_http<S>(stream: S, conn: AdminConn, router: Router, idle: Duration) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let router = match conn.has_tls {
+        true => router.layer(map_response(only_by_tls)),
+        false => router,
+    };
     let service = TowerToHyperService::new(router.layer(Extension(conn)));
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(HEAD_MAX);

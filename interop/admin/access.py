@@ -1,0 +1,164 @@
+"""Who gets what at the admin server: at loopback, at an open address, by TLS, with a certificate, from a web page.
+
+    python3 interop/run.py admin.access [--server CMD] [--port N]"""
+
+import http.client
+import os
+import socket
+import ssl
+
+from harness.outcome import conclude, expect, expect_equal
+from harness.server import Server, arguments, work_folder
+from security.certificates import Authority
+
+from admin.http import ask
+
+SUPER = {"Authorization": "digest super:secret"}
+SUPER_DIGEST = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
+HEALTH = ("/livez", "/readyz", "/commands/ruok")
+CONNECTIONS_MAX = 128
+
+
+class Place:
+    """Starts one server after the other."""
+
+    def __init__(self, args):
+        self.args, self.folder, self.count = args, work_folder("access"), 0
+
+    def server(self, **settings):
+        self.count += 1
+        keys = {
+            "admin.enableServer": "true",
+            "admin.serverPort": self.args.port + 1,
+            "DigestAuthenticationProvider.superDigest": SUPER_DIGEST,
+            **{key.replace("_", "."): value for key, value in settings.items()},
+        }
+        return Server(self.args.server, os.path.join(self.folder, str(self.count)), self.args.port, keys).start()
+
+    @property
+    def admin(self):
+        return self.args.port + 1
+
+
+def status(place, path, headers=None, method="GET"):
+    return ask(place.admin, path, method, headers).status
+
+
+def loopback(place):
+    with place.server():
+        for path in (*HEALTH, "/commands/stats", "/metrics"):
+            expect_equal(status(place, path), 200, path)
+        foreign = {"Host": "evil.example:%d" % place.admin}
+        expect_equal(status(place, "/commands/stats", foreign), 403, "a request by the name of another host")
+        expect_equal(status(place, "/commands/ruok", foreign), 200, "ruok by the name of another host")
+        for page in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
+            expect_equal(status(place, "/commands/srst", page), 403, "a reset from a page of another site")
+        idle = [socket.create_connection(("127.0.0.1", place.admin)) for _ in range(CONNECTIONS_MAX)]
+        refused = socket.create_connection(("127.0.0.1", place.admin))
+        refused.settimeout(10)
+        expect_equal(refused.recv(1), b"", "one connection too many")
+        for connection in idle:
+            connection.close()
+        until_served(place)
+
+
+def until_served(place):
+    for _ in range(200):
+        try:
+            if status(place, "/livez") == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            pass
+    expect(False, "the admin server does not serve after many connections")
+
+
+def guarded(place):
+    with place.server(**{"admin.serverAddress": "0.0.0.0"}):
+        for path in HEALTH:
+            expect_equal(status(place, path), 200, path + " at an open address")
+        for path in ("/commands/stats", "/commands/monitor", "/metrics", "/commands/session_ends"):
+            expect_equal(status(place, path), 401, path + " without an identity")
+            expect_equal(status(place, path, SUPER), 200, path + " of the super user")
+            expect_equal(status(place, path, {"Authorization": "digest a:b"}), 403, path + " of anybody")
+            expect_equal(status(place, path, {"Authorization": "ip"}), 403, path + " by an address")
+    with place.server(**{"admin.serverAddress": "0.0.0.0", "admin.openToAll": "true"}):
+        expect_equal(status(place, "/commands/stats"), 200, "stats at a port that is open to all")
+        expect_equal(status(place, "/commands/snapshot"), 401, "snapshot at a port that is open to all")
+
+
+def https(place, context, path, headers=None):
+    connection = http.client.HTTPSConnection("127.0.0.1", place.admin, timeout=20, context=context)
+    try:
+        connection.request("GET", path, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, dict((k.lower(), v) for k, v in answer.getheaders()), answer.read()
+    finally:
+        connection.close()
+
+
+def by_tls(place):
+    authority = Authority(os.path.join(place.folder, "ca"))
+    server, operator = authority.issue("server"), authority.issue("operator", "/CN=operator")
+    stores = {
+        "admin.serverAddress": "0.0.0.0",
+        "ssl.quorum.keyStore.location": server + ".pem",
+        "ssl.quorum.trustStore.location": authority.path("pem"),
+    }
+    trusts = ssl.create_default_context(cafile=authority.path("pem"))
+    with place.server(**stores, **{"admin.forceHttps": "true"}):
+        code, headers, _ = https(place, trusts, "/commands/stats")
+        expect_equal(code, 200, "stats by HTTPS")
+        expect("max-age" in headers.get("strict-transport-security", ""), "no Strict-Transport-Security by HTTPS")
+        plain_is_refused(place)
+    with place.server(**stores, **{"admin.portUnification": "true"}):
+        expect_equal(https(place, trusts, "/commands/stats")[0], 200, "stats by HTTPS at a port for both")
+        expect_equal(status(place, "/commands/stats"), 401, "stats without TLS at a port for both")
+        expect_equal(status(place, "/readyz"), 200, "/readyz without TLS at a port for both")
+    needs = {
+        "admin.forceHttps": "true",
+        "admin.needClientAuth": "true",
+        "X509AuthenticationProvider.superUser": "CN=operator",
+        "authProvider.1": "org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+    }
+    with place.server(**stores, **needs):
+        try:
+            https(place, trusts, "/livez")
+            expect(False, "a caller without a certificate was served")
+        except (ssl.SSLError, ConnectionError, http.client.HTTPException):
+            pass
+        trusts.load_cert_chain(operator + ".crt", operator + ".key")
+        expect_equal(https(place, trusts, "/commands/stats")[0], 200, "stats with a certificate")
+        expect_equal(https(place, trusts, "/commands/snapshot")[0], 401, "snapshot without the header")
+        code, _, body = https(place, trusts, "/commands/snapshot", {"Authorization": "x509"})
+        expect_equal((code, body[:4]), (200, b"ZKSN"), "snapshot of the super user by certificate")
+
+
+def plain_is_refused(place):
+    try:
+        ask(place.admin, "/livez")
+        expect(False, "plain HTTP was served at a port for TLS only")
+    except (OSError, http.client.HTTPException):
+        pass
+
+
+def without_files(place):
+    """As in Java the server runs on."""
+    keys = {"admin.forceHttps": "true", "ssl.quorum.keyStore.location": "/nowhere/server.pem"}
+    with place.server(**keys, **{"ssl.quorum.trustStore.location": "/nowhere/ca.pem"}) as server:
+        with socket.socket() as s:
+            expect(s.connect_ex(("127.0.0.1", place.admin)) != 0, "the admin server runs without its files")
+        expect("the admin server is not started" in server.log_tail(4000), "no line says why there is no admin server")
+
+
+def main():
+    args = arguments(__doc__).parse_args()
+    place = Place(args)
+    loopback(place)
+    guarded(place)
+    by_tls(place)
+    without_files(place)
+    return "loopback, open addresses, HTTPS, client certificates, web pages and many connections"
+
+
+if __name__ == "__main__":
+    conclude(main)
