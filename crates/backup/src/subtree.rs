@@ -62,9 +62,12 @@ pub fn plan(tree: &Tree, root: &str, zxid: Zxid) -> Result<SubtreePlan> {
     let missing = || BackupError::NoSubtree { path: root.to_owned(), zxid };
     tree.get(root).ok_or_else(missing)?;
     let mut plan = SubtreePlan::default();
-    let mut above: Vec<&str> = std::iter::successors(path::parent(root), |path| path::parent(path)).collect();
+    // The parent of the root is the root.
+    let mut above: Vec<&str> = std::iter::successors(path::parent(root), |path| path::parent(path))
+        .take_while(|path| *path != "/")
+        .collect();
     above.reverse();
-    for path in above.into_iter().filter(|path| *path != "/") {
+    for path in above {
         plan.add(tree, tree.get(path).ok_or_else(missing)?, true);
     }
     let frozen = tree.freeze();
