@@ -192,9 +192,9 @@ fn files_that_a_purge_removes_are_followed_by_the_next_ones() {
 
 #[test]
 fn a_process_that_dies_at_any_write_leaves_a_backup_that_restores() {
-    let mut server = TestServer::new();
-    server.write(10);
     for writes in 0..40 {
+        let mut server = TestServer::new();
+        server.write(10);
         let objects = Arc::new(InMemory::new());
         let store = Store::in_memory(objects.clone()).unwrap();
         Backup::begin(&store, options(&server)).unwrap().step().unwrap();
