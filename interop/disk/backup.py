@@ -1,10 +1,11 @@
 """An ensemble is backed up under load, restored to the transaction before a delete, and a subtree is put back.
 
-`ostler backup --follow` copies one server's files while three servers write. A subtree is deleted under that load, and
-writes go on. Then all servers are killed, and `ostler restore` makes their folders anew as of the transaction before the
-delete. The digest is the one that the leader recorded in its log then. Two servers start from the restored folders, and
-the third one joins with its old folder: all three must have the restored tree, and no later write. The sessions of before
-are unknown. At last a subtree is deleted again, and `ostler restore --subtree` puts it back while the ensemble serves."""
+`ostler backup --follow` copies one server's files while three servers write. A subtree is deleted under that load,
+and writes go on. Then all servers are killed, and `ostler restore` makes their folders anew as of the transaction
+before the delete. The digest is the one that the leader recorded in its log then. Two servers start from the restored
+folders, and the third one joins with its old folder: all three must have the restored tree, and no later write. The
+sessions of before are unknown. At last a subtree is deleted again, and `ostler restore --subtree` puts it back while
+the ensemble serves."""
 
 import atexit
 import glob

@@ -9,11 +9,7 @@ use crate::{
     part::{Base, Confirmation, FORMAT, LastRecord, Part, Segment, Source},
     store::{Store, stored},
 };
-use ostler_proto::{
-    id::Zxid,
-    jute::Reader,
-    txn::TxnHeader,
-};
+use ostler_proto::{id::Zxid, jute::Reader, txn::TxnHeader};
 use ostler_storage::{
     disk::OsDisk,
     epochs::{EpochFile, read_epoch, read_unfinished_epoch},
@@ -133,11 +129,7 @@ impl<'s> Backup<'s> {
         Backup::begin_after(store, options, false)
     }
 
-    fn begin_after(
-        store: &'s Store,
-        options: BackupOptions,
-        broke_off: bool,
-    ) -> Result<Backup<'s>> {
+    fn begin_after(store: &'s Store, options: BackupOptions, broke_off: bool) -> Result<Backup<'s>> {
         let earlier = earlier(store)?;
         let folders = options.folders.clone();
         let number = earlier.as_ref().map_or(1, |earlier| earlier.number + 1);
@@ -375,13 +367,15 @@ fn connection(
 ) -> Result<Option<Zxid>> {
     let (last, confirmed) = (earlier.last, earlier.confirmed.0);
     let found = last_up_to(&folders.logs, last)?;
-    let is_last = |record: &[u8]| earlier.last_record.as_ref().is_none_or(|own| own.sha256 == stored(record).sha256);
+    let is_last =
+        |record: &[u8]| earlier.last_record.as_ref().is_none_or(|own| own.sha256 == stored(record).sha256);
     let common = match &found {
         // Logs were removed, or a leader's tree took their place.
         Some((zxid, record)) if *zxid == last && is_last(record) && !broke_off => return Ok(Some(last)),
         _ if snapshot > last => return Ok(None),
         Some((zxid, record)) if *zxid == last && is_last(record) => {
-            let reason = "it is damaged there, or files are missing, and there is no newer snapshot".to_owned();
+            let reason =
+                "it is damaged there, or files are missing, and there is no newer snapshot".to_owned();
             return Err(BackupError::Stuck { folder: folders.logs.clone(), last, reason });
         }
         _ if snapshot == last => return Ok(Some(last)),

@@ -46,7 +46,12 @@ pub(crate) fn find(snapshots: &Path) -> Result<(SnapshotFile, Zxid)> {
 }
 
 /// Copies a snapshot to `folder` of the store. `None` if it was removed meanwhile.
-pub(crate) fn copy(store: &Store, folder: &str, file: &SnapshotFile, exact_from: Zxid) -> Result<Option<Base>> {
+pub(crate) fn copy(
+    store: &Store,
+    folder: &str,
+    file: &SnapshotFile,
+    exact_from: Zxid,
+) -> Result<Option<Base>> {
     let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or("snapshot");
     let object = format!("{folder}/{name}");
     let Some((reader, identity)) = open(&file.path)? else { return Ok(None) };

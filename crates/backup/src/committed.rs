@@ -59,10 +59,7 @@ mod tests {
         let answer = "Zookeeper version: 3.9\nZxid: 0x200000007\nMode: follower\nNode count: 5\n";
         assert_eq!(read(answer), Committed::Through(Zxid(0x2_0000_0007)));
         assert_eq!(read(&answer.replace("follower", "read-only")), Committed::Unknown);
-        assert_eq!(
-            read("This ZooKeeper instance is not currently serving requests\n"),
-            Committed::Unknown
-        );
+        assert_eq!(read("This ZooKeeper instance is not currently serving requests\n"), Committed::Unknown);
         assert_eq!(read(""), Committed::Unknown);
     }
 }

@@ -158,7 +158,9 @@ pub enum BackupError {
     },
 
     /// Transactions are missing between two others.
-    #[error("the backup lacks transactions between {after} and {found}: the log was not copied while it was there")]
+    #[error(
+        "the backup lacks transactions between {after} and {found}: the log was not copied while it was there"
+    )]
     Gap {
         /// The last transaction before the gap.
         after: Zxid,

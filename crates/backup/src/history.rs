@@ -140,7 +140,8 @@ impl History {
             Target::Zxid(zxid) if self.has(store, zxid)? => zxid,
             Target::Zxid(zxid) => {
                 let before = self.before_or_at(store, zxid)?;
-                let nearest = format!("the last one before it is {before}, the last one of all {}", self.last());
+                let nearest =
+                    format!("the last one before it is {before}, the last one of all {}", self.last());
                 return Err(BackupError::NoSuchTransaction { wanted: zxid.to_string(), nearest });
             }
             Target::TimeMs(time_ms) => self.at_time(store, time_ms)?,

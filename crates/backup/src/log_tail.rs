@@ -88,7 +88,8 @@ impl LogTail {
                         None => false,
                     };
                     if !opened {
-                        let reason = format!("after {}: the log file was removed, cut or replaced", self.last);
+                        let reason =
+                            format!("after {}: the log file was removed, cut or replaced", self.last);
                         return Ok(TailState::Broken(reason));
                     }
                 }

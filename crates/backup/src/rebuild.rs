@@ -91,8 +91,9 @@ fn from_base(
     let mut recorded = load_base(store, base, &mut builder)?;
     let mut time_ms = None;
     let records = history.replay(store, (base.zxid, zxid), &mut |own, bytes| {
-        let record = TxnRecord::read(bytes)
-            .map_err(|error| store.damaged(&format!("transaction {own}"), &format!("it is malformed: {error}")))?;
+        let record = TxnRecord::read(bytes).map_err(|error| {
+            store.damaged(&format!("transaction {own}"), &format!("it is malformed: {error}"))
+        })?;
         builder.apply(&record);
         if own == zxid {
             recorded =
@@ -106,7 +107,16 @@ fn from_base(
         return Err(BackupError::DigestDiffers { zxid, found: tree.digest(), recorded });
     }
     let digest_mismatches = tree.digest_mismatches();
-    Ok(Rebuilt { tree, zxid, time_ms, recorded, base: base.zxid, records, digest_mismatches, notes: Vec::new() })
+    Ok(Rebuilt {
+        tree,
+        zxid,
+        time_ms,
+        recorded,
+        base: base.zxid,
+        records,
+        digest_mismatches,
+        notes: Vec::new(),
+    })
 }
 
 /// Reads a base into the builder. Returns the digest of its tree, if it has one that is exactly of its zxid.
@@ -123,10 +133,8 @@ fn load_base(store: &Store, base: &Base, builder: &mut TreeBuilder) -> Result<Op
     let digest = digest.filter(|_| zxid > Zxid::ZERO).map(|digest| digest.digest);
     match digest {
         Some(recorded) if recorded != builder.tree().digest() => {
-            let reason = format!(
-                "its tree has the digest {:#x}, and it says {recorded:#x}",
-                builder.tree().digest()
-            );
+            let reason =
+                format!("its tree has the digest {:#x}, and it says {recorded:#x}", builder.tree().digest());
             Err(store.damaged(&base.object, &reason))
         }
         digest => Ok(digest),
@@ -135,7 +143,8 @@ fn load_base(store: &Store, base: &Base, builder: &mut TreeBuilder) -> Result<Op
 
 /// Copies a base into a temporary file, which goes away with the second value.
 fn fetch(store: &Store, base: &Base) -> Result<(PathBuf, tempfile::NamedTempFile)> {
-    let file = tempfile::NamedTempFile::new().during("make a temporary file in", Path::new(&std::env::temp_dir()))?;
+    let file = tempfile::NamedTempFile::new()
+        .during("make a temporary file in", Path::new(&std::env::temp_dir()))?;
     store.fetch(&base.object, &base.stored(), file.as_file(), file.path())?;
     Ok((file.path().to_path_buf(), file))
 }

@@ -117,7 +117,13 @@ pub fn end_sessions(mut tree: Tree, epoch: Epoch) -> EndedTree {
         ephemerals.extend(paths);
         events.clear();
     }
-    EndedTree { sessions: sessions.len(), ephemerals, epoch, membership: membership(&tree), frozen: tree.freeze() }
+    EndedTree {
+        sessions: sessions.len(),
+        ephemerals,
+        epoch,
+        membership: membership(&tree),
+        frozen: tree.freeze(),
+    }
 }
 
 /// The error code of the transaction that begins the epoch: "system error", which servers log for a refused request.

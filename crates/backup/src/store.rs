@@ -71,15 +71,17 @@ impl Store {
         if let Some(rest) = location.strip_prefix("s3://") {
             let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
             let objects = s3(location, bucket)?;
-            let prefix = ObjectPath::parse(prefix.trim_matches('/')).map_err(|error| bad(location, &error))?;
+            let prefix =
+                ObjectPath::parse(prefix.trim_matches('/')).map_err(|error| bad(location, &error))?;
             return Store::over(objects, prefix, location.to_owned(), None);
         }
         if location.contains("://") {
             return Err(bad(location, &"write a folder, or s3://BUCKET/PREFIX"));
         }
         let folder = fs::canonicalize(location).during("find", Path::new(location))?;
-        let objects =
-            LocalFileSystem::new_with_prefix(&folder).map_err(|error| bad(location, &error))?.with_fsync(true);
+        let objects = LocalFileSystem::new_with_prefix(&folder)
+            .map_err(|error| bad(location, &error))?
+            .with_fsync(true);
         Store::over(Arc::new(objects), ObjectPath::default(), location.to_owned(), Some(folder))
     }
 
@@ -123,7 +125,9 @@ impl Store {
         self.count_write(name)?;
         let stored = stored(&bytes);
         let payload = PutPayload::from(bytes);
-        self.runtime.block_on(self.objects.put(&self.path(name), payload)).map_err(self.failed("write", name))?;
+        self.runtime
+            .block_on(self.objects.put(&self.path(name), payload))
+            .map_err(self.failed("write", name))?;
         Ok(stored)
     }
 
@@ -212,10 +216,11 @@ impl Store {
     /// # Errors
     /// The object is missing or damaged, the store cannot be read, or the file cannot be written.
     pub fn fetch(&self, name: &str, expected: &Stored, mut into: &File, path: &Path) -> Result<()> {
-        let found = self.runtime.block_on(self.objects.get(&self.path(name))).map_err(|error| match error {
-            object_store::Error::NotFound { .. } => self.damaged(name, "it is missing"),
-            error => self.failed("read", name)(error),
-        })?;
+        let found =
+            self.runtime.block_on(self.objects.get(&self.path(name))).map_err(|error| match error {
+                object_store::Error::NotFound { .. } => self.damaged(name, "it is missing"),
+                error => self.failed("read", name)(error),
+            })?;
         let mut stream = found.into_stream();
         let (mut sum, mut bytes) = (Sha256::new(), 0);
         while let Some(piece) = self.runtime.block_on(stream.next()) {
@@ -273,7 +278,8 @@ impl Store {
     fn count_write(&self, name: &str) -> Result<()> {
         let left = self.writes_left.get();
         if left == 0 {
-            let source = object_store::Error::NotImplemented { operation: "dead".into(), implementer: "test".into() };
+            let source =
+                object_store::Error::NotImplemented { operation: "dead".into(), implementer: "test".into() };
             return Err(self.failed("write", name)(source));
         }
         self.writes_left.set(left - 1);
@@ -305,7 +311,10 @@ fn s3(location: &str, bucket: &str) -> Result<Arc<dyn ObjectStore>> {
 
 #[cfg(not(feature = "s3"))]
 fn s3(location: &str, _: &str) -> Result<Arc<dyn ObjectStore>> {
-    Err(bad(location, &"this program was built without S3; build it with --features s3, or write to a folder"))
+    Err(bad(
+        location,
+        &"this program was built without S3; build it with --features s3, or write to a folder",
+    ))
 }
 
 /// Size and SHA-256 of bytes.

@@ -62,9 +62,12 @@ pub fn plan(tree: &Tree, root: &str, zxid: Zxid) -> Result<SubtreePlan> {
     let missing = || BackupError::NoSubtree { path: root.to_owned(), zxid };
     tree.get(root).ok_or_else(missing)?;
     let mut plan = SubtreePlan::default();
-    let mut above: Vec<&str> = std::iter::successors(path::parent(root), |path| path::parent(path)).collect();
+    // The parent of the root is the root.
+    let mut above: Vec<&str> = std::iter::successors(path::parent(root), |path| path::parent(path))
+        .take_while(|path| *path != "/")
+        .collect();
     above.reverse();
-    for path in above.into_iter().filter(|path| *path != "/") {
+    for path in above {
         plan.add(tree, tree.get(path).ok_or_else(missing)?, true);
     }
     let frozen = tree.freeze();
@@ -110,7 +113,12 @@ impl SubtreePlan {
 ///
 /// # Errors
 /// The ensemble cannot be asked. A znode that is refused is no error, but in [`PutBack::failed`].
-pub async fn put_back(client: &Client, plan: &SubtreePlan, overwrite: bool, dry_run: bool) -> Result<PutBack> {
+pub async fn put_back(
+    client: &Client,
+    plan: &SubtreePlan,
+    overwrite: bool,
+    dry_run: bool,
+) -> Result<PutBack> {
     let (missing, existing) = compare(client, plan).await?;
     let mut done = PutBack::default();
     if dry_run {
@@ -147,7 +155,8 @@ async fn compare<'p>(
     let depth = |znode: &PlannedZnode| znode.path.matches('/').count();
     for level in plan.znodes.chunk_by(|a, b| depth(a) == depth(b)) {
         for chunk in level.chunks(ASKED_AT_ONCE) {
-            let below_gone = |znode: &PlannedZnode| path::parent(&znode.path).is_some_and(|above| gone.contains(above));
+            let below_gone =
+                |znode: &PlannedZnode| path::parent(&znode.path).is_some_and(|above| gone.contains(above));
             let asked: Vec<_> = chunk
                 .iter()
                 .map(|znode| (znode, (!below_gone(znode)).then(|| client.exists(&znode.path).send())))
@@ -228,7 +237,9 @@ async fn change(
     dry_run: bool,
 ) -> std::result::Result<bool, String> {
     let text = |error: ClientError| error.to_string();
-    if !matches!(znode.mode, CreateMode::Container | CreateMode::PersistentWithTtl(_)) && stat.ephemeral_owner != 0 {
+    if !matches!(znode.mode, CreateMode::Container | CreateMode::PersistentWithTtl(_))
+        && stat.ephemeral_owner != 0
+    {
         return Err("an ephemeral, container or TTL znode is in its place, and is kept".to_owned());
     }
     let (data, _) = client.get_data(&znode.path).await.map_err(text)?;

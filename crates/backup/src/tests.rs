@@ -102,7 +102,10 @@ fn what_a_later_epoch_takes_back_is_no_history() {
     look_at_all(&store, &server);
     let history = History::read(&store).unwrap();
     assert_eq!(backup.part().continues_after, Some(at(1, 7)));
-    assert_eq!((history.confirmed_through(), backup.part().confirmed_by), (at(1, 7), Confirmation::LaterEpoch));
+    assert_eq!(
+        (history.confirmed_through(), backup.part().confirmed_by),
+        (at(1, 7), Confirmation::LaterEpoch)
+    );
     let gone = history.find(&store, Target::Zxid(at(1, 9)), true);
     assert!(matches!(gone, Err(BackupError::NoSuchTransaction { .. })), "{gone:?}");
     assert_eq!(history.find(&store, Target::Latest, false).unwrap(), at(1, 7));
@@ -189,9 +192,9 @@ fn files_that_a_purge_removes_are_followed_by_the_next_ones() {
 
 #[test]
 fn a_process_that_dies_at_any_write_leaves_a_backup_that_restores() {
-    let mut server = TestServer::new();
-    server.write(10);
     for writes in 0..40 {
+        let mut server = TestServer::new();
+        server.write(10);
         let objects = Arc::new(InMemory::new());
         let store = Store::in_memory(objects.clone()).unwrap();
         Backup::begin(&store, options(&server)).unwrap().step().unwrap();
@@ -221,8 +224,7 @@ fn a_process_that_dies_at_any_write_leaves_a_backup_that_restores() {
 #[test]
 fn a_second_writer_is_noticed() {
     let objects = Arc::new(InMemory::new());
-    let (first, second) =
-        (Store::in_memory(objects.clone()).unwrap(), Store::in_memory(objects).unwrap());
+    let (first, second) = (Store::in_memory(objects.clone()).unwrap(), Store::in_memory(objects).unwrap());
     let mut server = TestServer::new();
     server.write(2);
     let mut one = Backup::begin(&first, options(&server)).unwrap();

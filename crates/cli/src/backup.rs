@@ -122,8 +122,12 @@ fn begin<'s>(
                 thread::sleep(interval.max(Duration::from_secs(1)));
             }
             // The files of a server that is stopped are copied as they are.
-            Err(error @ BackupError::NotServing { .. }) if args.server.is_none() && options.server.is_some() => {
-                eprintln!("ostler backup: {error}. All that is in the log is copied, and the backup notes that");
+            Err(error @ BackupError::NotServing { .. })
+                if args.server.is_none() && options.server.is_some() =>
+            {
+                eprintln!(
+                    "ostler backup: {error}. All that is in the log is copied, and the backup notes that"
+                );
                 options.server = None;
             }
             Err(error) => return Err(error.to_string()),

@@ -82,7 +82,8 @@ pub(crate) struct RestoreArgs {
 const DONE_IN_PART: u8 = 3;
 
 fn zxid(text: &str) -> Result<Zxid, String> {
-    parse_zxid(text).ok_or_else(|| "write hex digits behind 0x, such as 0x500000a1f, or a decimal number".to_owned())
+    parse_zxid(text)
+        .ok_or_else(|| "write hex digits behind 0x, such as 0x500000a1f, or a decimal number".to_owned())
 }
 
 fn time_ms(text: &str) -> Result<i64, String> {
@@ -155,7 +156,8 @@ fn check(store: &Store, history: &History) -> Result<ExitCode, String> {
 fn put_back(args: &RestoreArgs, servers: &str, plan: &SubtreePlan) -> Result<ExitCode, String> {
     let mut builder = Client::builder(servers);
     if let Some(file) = &args.auth_file {
-        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let (scheme, secret) = line
                 .split_once(':')
@@ -170,7 +172,8 @@ fn put_back(args: &RestoreArgs, servers: &str, plan: &SubtreePlan) -> Result<Exi
         if let Some(pem) = pem {
             builder = builder.tls_pem(&pem.authorities, pem.own()).map_err(|error| error.to_string())?;
         }
-        let client = builder.connect().await.map_err(|error| format!("cannot connect to {servers}: {error}"))?;
+        let client =
+            builder.connect().await.map_err(|error| format!("cannot connect to {servers}: {error}"))?;
         let done = subtree::put_back(&client, plan, args.overwrite, args.dry_run).await;
         client.close().await;
         done.map_err(|error| error.to_string())
@@ -205,7 +208,9 @@ fn ensemble(args: &RestoreArgs, store: &Store, history: &History, rebuilt: Rebui
     let text = |error: ostler_backup::BackupError| error.to_string();
     let servers = servers(args)?;
     if servers.is_empty() {
-        return Err("say where to: --into FOLDER --servers 1,2,3, or --config zoo.cfg, or --verify".to_owned());
+        return Err(
+            "say where to: --into FOLDER --servers 1,2,3, or --config zoo.cfg, or --verify".to_owned()
+        );
     }
     servers.iter().try_for_each(|server| restore::refuse_data(&server.folders)).map_err(text)?;
     let epoch = restore::choose_epoch(store, history, args.epoch.map(Epoch)).map_err(text)?;
