@@ -57,7 +57,7 @@ pub enum SnapshotPart {
     },
 }
 
-/// What stands behind the znodes, and the counts.
+/// The sections behind the znodes, and the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SnapshotEnd {
     /// The zxid in the name of the file.
