@@ -1,4 +1,5 @@
 //! Files that Java ZooKeeper wrote (`crates/storage/tests/golden`) are shown with the facts that its own tools show.
+#![allow(clippy::unwrap_used)]
 
 use ostler_inspect::{
     compare::compare,
