@@ -24,7 +24,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gz": {"snapshot.compression.method": "gz"},
     "snappy": {"snapshot.compression.method": "snappy"},
 }
-SMALL = {"snapCount": 300, "preAllocSize": 64}
+SMALL = {"snapCount": 300, "preAllocSize": 64, "autopurge.snapRetainCount": 100}
 # A line of TxnLogToolkit; ACLs and data can continue on the next lines.
 TXN = re.compile(
     r"^(\S+, \S+ \S+ UTC) session (0x[0-9a-f]+) cxid (0x[0-9a-f]+) zxid (0x[0-9a-f]+) (\S+) ?(.*)$", re.DOTALL

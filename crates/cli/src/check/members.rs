@@ -149,10 +149,14 @@ fn judge_conf(own: &OwnValues, id: ServerId, conf: &str) -> Vec<Finding> {
     if let Some(found) = words::value(conf, "serverId").and_then(|text| text.parse::<i64>().ok())
         && found != id.0
     {
+        let says =
+            if found == 0 { "is a standalone server".to_owned() } else { format!("calls itself {found}") };
         findings.push(finding(
             Level::Error,
-            format!("the server at the address of server.{id} calls itself {found}; correct its myid, or swap the \
-            lines"),
+            format!(
+                "the server at the address of server.{id} {says}; correct its myid and its server lines, or the address \
+                 here"
+            ),
         ));
         return findings;
     }
