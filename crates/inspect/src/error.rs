@@ -21,7 +21,7 @@ pub enum InspectError {
     NotData {
         /// The path as it was given.
         path: PathBuf,
-        /// What is missing, and what to give instead.
+        /// The missing thing, and what to give instead.
         reason: &'static str,
     },
     /// The files do not have the state that was asked for.

@@ -11,7 +11,7 @@ use ostler_proto::{
 };
 use ostler_storage::{disk::Disk, names::LogFile};
 
-/// What a history passes on, in order.
+/// An item of a history, in order.
 #[derive(Debug)]
 pub enum HistoryItem {
     /// A transaction that touched the znode. Of a multi there are only the parts that did.

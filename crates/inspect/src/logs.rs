@@ -126,7 +126,8 @@ impl std::fmt::Display for LogFinding {
             ),
             LogFinding::Gap { file, offset, last, found } => write!(
                 f,
-                "{}: transactions are missing at byte {offset}: {found} comes after {last}. They are lost, or a leader has \
+                "{}: transactions are missing at byte {offset}: {found} comes after {last}. They are lost, or a \
+                 leader has \
                  sent its whole tree in their place",
                 file.display()
             ),
@@ -137,7 +138,7 @@ impl std::fmt::Display for LogFinding {
     }
 }
 
-/// What the walk through the logs meets, in order.
+/// An item of the walk through the logs, in order.
 #[derive(Debug)]
 pub enum LogItem<'a> {
     /// A transaction.
@@ -182,13 +183,20 @@ pub fn walk(
     Ok(totals)
 }
 
+/// Whether a file has a part of a header and nothing else: a crash came when it was made.
+fn is_header_begun(verdict: &Verdict, offset: u64) -> bool {
+    const HEADER: u64 = 16;
+    offset == 0 && matches!(verdict, Verdict::Torn { bytes } if *bytes < HEADER)
+}
+
 /// The index of the newest file that is not empty. A crash can leave empty ones after it.
 pub(crate) fn newest_with_data(disk: &dyn Disk, files: &[LogFile]) -> Result<usize> {
     for (number, log) in files.iter().enumerate().rev() {
         let mut file = LogFileReader::open(disk, &log.path)?;
         let Advance::End(end) = file.advance()? else { return Ok(number) };
         let context = EndContext { is_newest: true, last: Zxid::ZERO, synced: 0 };
-        if judge_end(&file, end, context)? != Verdict::Clean {
+        let verdict = judge_end(&file, end, context)?;
+        if verdict != Verdict::Clean && !is_header_begun(&verdict, file.offset()) {
             return Ok(number);
         }
     }
@@ -234,6 +242,9 @@ fn walk_file(
                 let context = EndContext { is_newest, last, synced };
                 let verdict = judge_end(&file, end, context)?;
                 let (path, offset) = (log.path.clone(), file.offset());
+                if is_header_begun(&verdict, offset) {
+                    return take(LogItem::Finding(LogFinding::Empty { file: path }));
+                }
                 return match finding(verdict, path, offset, last) {
                     Some(found) => {
                         totals.damaged += u64::from(found.is_damage());

@@ -1,9 +1,9 @@
-//! What is wrong with a data folder, and how it is made usable again.
+//! Finds the problems of a data folder, and makes it usable again.
 //!
 //! [`plan`] reads everything, and tries a start on a disk that keeps no change ([`PlannedDisk`]). It plans only what
 //! loses no transaction that can be read. If a start needs more, it names the transaction after which everything would
-//! be lost; with [`RepairOptions::drop_after`] the operator accepts this loss. [`apply`] does what was planned: each file
-//! that it changes or takes away is kept in a folder beside `version-2`.
+//! be lost; with [`RepairOptions::drop_after`] the operator accepts this loss. [`apply`] does what was planned: each
+//! file that it changes or takes away is kept in a folder beside `version-2`.
 
 mod apply;
 mod candidates;
@@ -78,7 +78,7 @@ impl fmt::Display for Start {
 pub struct Problem {
     /// The file, or the folder if the problem is of no single file.
     pub file: PathBuf,
-    /// What is wrong, and what follows, in a sentence.
+    /// The problem and its effect, in a sentence.
     pub problem: String,
     /// Whether a repair changes something because of it. The other problems do not stand in the way of a start, or no
     /// tool can undo them.
@@ -140,20 +140,20 @@ pub struct Drops {
     pub readable: u64,
 }
 
-/// What is wrong, and what a repair does.
+/// The problems, and the actions of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The result of a start as the folder is now.
     pub before: Start,
-    /// What is wrong.
+    /// The problems.
     pub problems: Vec<Problem>,
-    /// What a repair does, in order.
+    /// The actions of a repair, in order.
     pub actions: Vec<Action>,
     /// The result of a start after the repair.
     pub after: Start,
-    /// What the repair drops. `None` if it loses nothing that can be read.
+    /// The loss by the repair. `None` if it loses nothing that can be read.
     pub drops: Option<Drops>,
-    /// What would be dropped, if a start is only possible with a loss that was not accepted.
+    /// The loss that would be needed, if a start is only possible with a loss that was not accepted.
     pub needs_drop: Option<Drops>,
 }
 

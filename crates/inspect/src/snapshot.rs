@@ -57,7 +57,7 @@ pub enum SnapshotPart {
     },
 }
 
-/// What stands behind the znodes, and the counts.
+/// The sections behind the znodes, and the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SnapshotEnd {
     /// The zxid in the name of the file.
@@ -122,7 +122,8 @@ impl fmt::Display for SnapshotPart {
                     "whole snapshot of {}: {} znodes, {} bytes of data, {} sessions",
                     end.zxid, end.znodes, end.data_bytes, end.sessions
                 )?;
-                if let (Some(digest), Some(zxid)) = (end.digest, end.digest_zxid) {
+                // Java writes a digest of zxid 0 if it knows none.
+                if let (Some(digest), Some(zxid @ Zxid(1..))) = (end.digest, end.digest_zxid) {
                     write!(f, ", digest {digest:#x} at {zxid}")?;
                 }
                 end.last_processed.map_or(Ok(()), |zxid| write!(f, ", completed at {zxid}"))

@@ -32,7 +32,7 @@ pub struct State {
     pub snapshot: Option<PathBuf>,
     /// The last transaction in the tree.
     pub zxid: Zxid,
-    /// What an operator should know of the files, one sentence each.
+    /// Notes about the files for an operator, one sentence each.
     pub notes: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
 //! Files that Java ZooKeeper wrote (`crates/storage/tests/golden`) are shown with the facts that its own tools show.
+#![allow(clippy::unwrap_used)]
 
 use ostler_inspect::{
     compare::compare,
@@ -84,10 +85,16 @@ fn a_snapshot_has_the_same_parts_in_every_compression() {
         parts.sort();
         parts
     };
-    let plain = parts("snapshot.1a");
-    assert!(plain.iter().any(|line| line.starts_with("whole snapshot of 0x1a: ")), "{plain:?}");
-    assert_eq!(plain, parts("snapshot.1a.gz"));
-    assert_eq!(plain, parts("snapshot.1a.snappy"));
+    let mut plain = parts("snapshot.1a");
+    // The server that wrote the plain one had replayed the log; what follows the znodes depends on that.
+    let is_end = |line: &String| line.starts_with("whole snapshot of 0x1a: ");
+    assert_eq!(plain.iter().filter(|line| is_end(line)).count(), 1, "{plain:?}");
+    plain.retain(|line| !is_end(line));
+    for name in ["snapshot.1a.gz", "snapshot.1a.snappy"] {
+        let mut packed = parts(name);
+        packed.retain(|line| !is_end(line));
+        assert_eq!(plain, packed);
+    }
 }
 
 #[test]

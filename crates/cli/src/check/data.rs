@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Larger snapshots are only looked at, not read.
 const READ_UP_TO: u64 = 256 << 20;
 
-/// What the files show.
+/// The facts that the files show.
 #[derive(Debug, Clone, Default)]
 struct DataFacts {
     folder: PathBuf,
@@ -33,7 +33,7 @@ struct DataFacts {
     broken: Vec<PathBuf>,
     /// The end of the newest snapshot, if it was read; the damage if it cannot be.
     read: Option<Result<SnapshotEnd, String>>,
-    /// What the newest log shows beside its records.
+    /// The findings in the newest log, beside its records.
     log_findings: Vec<LogFinding>,
     last_logged: Option<Zxid>,
     current_epoch: Option<Epoch>,
@@ -143,7 +143,8 @@ fn judge(facts: &DataFacts) -> Vec<Finding> {
     let folder = facts.folder.display();
     let mut findings = Vec::new();
     if let Some(file) = &facts.misplaced {
-        let text = "is in the folder of the other kind of files: dataDir and dataLogDir are swapped, or it was copied wrongly";
+        let text = "is in the folder of the other kind of files: dataDir and dataLogDir are swapped, or it was \
+        copied wrongly";
         findings.push(finding(Level::Error, format!("{} {text}; move it", file.display())));
     }
     findings.extend(facts.bad_epochs.iter().map(|error| finding(Level::Error, error.clone())));
@@ -153,7 +154,8 @@ fn judge(facts: &DataFacts) -> Vec<Finding> {
     }
     if facts.newest.is_none() {
         let level = if facts.logs > 0 && facts.trust_empty { Level::Warning } else { Level::Error };
-        let text = "there are logs and no whole snapshot. If the logs go back to the first transaction (ZooKeeper 3.4), start \
+        let text = "there are logs and no whole snapshot. If the logs go back to the first transaction (ZooKeeper \
+        3.4), start \
                     once with snapshot.trust.empty=true; otherwise put a snapshot back";
         findings.push(finding(level, format!("{folder}: {text}")));
     }
@@ -176,14 +178,16 @@ fn judge(facts: &DataFacts) -> Vec<Finding> {
         findings.push(finding(
             Level::Warning,
             format!(
-                "{folder}: currentEpoch is {current}, and the last transaction is {last} of epoch {}: one of the files was put \
+                "{folder}: currentEpoch is {current}, and the last transaction is {last} of epoch {}: one of the \
+                 files was put \
                  back from another time; Java does not start with that",
                 last.epoch()
             ),
         ));
     }
     if facts.incomplete {
-        let text = "the first copy of the ensemble's data has not ended here; start the server beside the others, and it goes on";
+        let text = "the first copy of the ensemble's data has not ended here; start the server beside the others, \
+        and it goes on";
         findings.push(finding(Level::Note, format!("{folder}: {text}")));
     }
     findings
@@ -195,14 +199,16 @@ fn judge_empty(facts: &DataFacts) -> Finding {
         (false, _) => finding(
             Level::Error,
             format!(
-                "{folder} has no data, and db.autocreate=false: if the server is new, make the file initialize in dataLogDir; if \
+                "{folder} has no data, and db.autocreate=false: if the server is new, make the file initialize in \
+                 dataLogDir; if \
                  its data are gone, restore them"
             ),
         ),
         (true, true) => finding(
             Level::Note,
             format!(
-                "{folder} has no data: this member copies the tree from the others, and does not vote while they have data; in a \
+                "{folder} has no data: this member copies the tree from the others, and does not vote while they \
+                 have data; in a \
                  new ensemble it begins with them"
             ),
         ),
@@ -226,7 +232,8 @@ fn judge_writer(facts: &DataFacts, end: &SnapshotEnd) -> Option<Finding> {
     Some(finding(
         Level::Note,
         format!(
-            "{folder}: this data is of Java ZooKeeper ({writer}); Ostler reads it as it is, and Java reads what Ostler writes; keep \
+            "{folder}: this data is of Java ZooKeeper ({writer}); Ostler reads it as it is, and Java reads what \
+             Ostler writes; keep \
              a copy of the folder for the way back"
         ),
     ))

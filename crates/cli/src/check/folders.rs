@@ -14,7 +14,7 @@ const RAMFS: i64 = 0x8584_58f6;
 const NFS: i64 = 0x6969;
 const OVERLAY: i64 = 0x794c_7630;
 
-/// What the system says of one folder.
+/// The system's facts about one folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FolderFacts {
     setting: &'static str,
@@ -30,7 +30,7 @@ struct FolderFacts {
     kind: i64,
     /// Files in it that this user cannot read and write.
     foreign: Vec<String>,
-    /// What a start takes at least: a log file that is reserved, and a snapshot beside the newest one.
+    /// The space that a start takes at least: a log file that is reserved, and a snapshot beside the newest one.
     needed_bytes: u64,
 }
 
@@ -108,7 +108,8 @@ fn judge(facts: &FolderFacts) -> Vec<Finding> {
         )];
     }
     if !facts.exists && !facts.may_autocreate {
-        let text = " does not exist, and zookeeper.datadir.autocreate=false; create it and give it to the server's user";
+        let text = " does not exist, and zookeeper.datadir.autocreate=false; create it and give it to the server's \
+        user";
         return vec![finding(Level::Error, text.to_owned())];
     }
     let mut findings = Vec::new();
@@ -126,7 +127,8 @@ fn judge(facts: &FolderFacts) -> Vec<Finding> {
         let others = if rest.is_empty() { String::new() } else { format!(" and {} others", rest.len()) };
         findings.push(finding(
             Level::Error,
-            format!("/version-2/{first}{others}: this user cannot read and write it, as after a start by root; use chown -R"),
+            format!("/version-2/{first}{others}: this user cannot read and write it, as after a start by root; use \
+            chown -R"),
         ));
     }
     let about_kind = match facts.kind {

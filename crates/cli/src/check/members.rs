@@ -12,7 +12,7 @@ use ostler_proto::{
 use ostler_server::config::ServerConfig;
 use std::{collections::BTreeMap, net::ToSocketAddrs, thread};
 
-/// What a member has answered.
+/// The answers of a member.
 #[derive(Debug, Clone)]
 pub(super) struct MemberAnswer {
     pub(super) id: ServerId,
@@ -111,7 +111,8 @@ fn judge_one(own: &OwnValues, answer: &MemberAnswer) -> Vec<Finding> {
             return vec![finding(
                 Level::Note,
                 format!(
-                    "server {id} does not answer at {place}: {reason}; it is down, or its client port is another one or has \
+                    "server {id} does not answer at {place}: {reason}; it is down, or its client port is another \
+                     one or has \
                      TLS only"
                 ),
             )];
@@ -133,7 +134,8 @@ fn judge_one(own: &OwnValues, answer: &MemberAnswer) -> Vec<Finding> {
         Answer::NotAllowed => findings.push(finding(
             Level::Note,
             format!(
-                "server {id} at {place} does not allow the word conf, so its configuration cannot be compared; add conf to its \
+                "server {id} at {place} does not allow the word conf, so its configuration cannot be compared; add \
+                 conf to its \
                  4lw.commands.whitelist"
             ),
         )),
@@ -147,9 +149,14 @@ fn judge_conf(own: &OwnValues, id: ServerId, conf: &str) -> Vec<Finding> {
     if let Some(found) = words::value(conf, "serverId").and_then(|text| text.parse::<i64>().ok())
         && found != id.0
     {
+        let says =
+            if found == 0 { "is a standalone server".to_owned() } else { format!("calls itself {found}") };
         findings.push(finding(
             Level::Error,
-            format!("the server at the address of server.{id} calls itself {found}; correct its myid, or swap the lines"),
+            format!(
+                "the server at the address of server.{id} {says}; correct its myid and its server lines, or the address \
+                 here"
+            ),
         ));
         return findings;
     }
@@ -186,7 +193,8 @@ fn judge_membership(own: &Membership, id: ServerId, theirs: &Membership) -> Opti
         return Some(finding(
             Level::Note,
             format!(
-                "server {id} has a newer configuration of the ensemble (version {:x}), which differs in {which}; this server \
+                "server {id} has a newer configuration of the ensemble (version {:x}), which differs in {which}; \
+                 this server \
                  takes it from the leader",
                 theirs.version
             ),
@@ -228,7 +236,8 @@ fn judge_versions(answers: &[MemberAnswer]) -> Vec<Finding> {
             finding(
                 Level::Warning,
                 format!(
-                    "version {version} runs at {}; Ostler is tested in one ensemble with 3.8 and 3.9, so upgrade to one of \
+                    "version {version} runs at {}; Ostler is tested in one ensemble with 3.8 and 3.9, so upgrade to \
+                     one of \
                      these first",
                     ids.join(", ")
                 ),

@@ -35,7 +35,7 @@ enum Host {
     Name(String),
 }
 
-/// What an attempt to listen at a port gave.
+/// The result of an attempt to listen at a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum PortState {
     Free,
@@ -164,14 +164,16 @@ fn judge(wanted: &WantedPort, state: &PortState, own_runs: bool) -> Option<Findi
         PortState::Free => None,
         PortState::InUse(_) if own_runs => None,
         PortState::InUse(true) => error(format!(
-            "port {port} at {host} is in use by another server of ZooKeeper's protocol; stop that one, or choose another \
+            "port {port} at {host} is in use by another server of ZooKeeper's protocol; stop that one, or choose \
+             another \
              port"
         )),
         PortState::InUse(false) => error(format!(
             "port {port} at {host} is in use by another program; stop that one, or choose another port"
         )),
         PortState::NotHere => error(format!(
-            "{host} is no address of this machine, so port {port} cannot be opened there; correct the address, or run this \
+            "{host} is no address of this machine, so port {port} cannot be opened there; correct the address, or \
+             run this \
              check on the machine of the server"
         )),
         PortState::Denied => error(format!("this user may not open port {port}; use one from 1024 on")),

@@ -122,7 +122,8 @@ fn print(
     if let Some(drops) = &plan.needs_drop {
         if folders.data_dir.join("myid").exists() {
             output.text(
-                "this server is one of an ensemble: to lose nothing, empty its data folders and let it copy from another \
+                "this server is one of an ensemble: to lose nothing, empty its data folders and let it copy from \
+                 another \
                  server",
             )?;
         }

@@ -28,7 +28,7 @@ pub(super) struct ReadSnapshot {
     pub(super) through: Zxid,
 }
 
-/// What the files of a folder show.
+/// The state of all files of a folder.
 #[derive(Debug)]
 pub(super) struct Diagnosis {
     /// Newest first.
@@ -85,7 +85,7 @@ impl Diagnosis {
         Ok(found)
     }
 
-    /// What is wrong, one sentence each.
+    /// The problems, one sentence each.
     pub(super) fn problems(&self, before: &Start) -> Vec<Problem> {
         let starts = !matches!(before, Start::Refused { .. });
         let problem =
@@ -142,7 +142,7 @@ impl Diagnosis {
         actions
     }
 
-    /// What is lost if everything after `zxid` is dropped.
+    /// The loss if everything after `zxid` is dropped.
     pub(super) fn drops(&self, zxid: Zxid) -> Drops {
         let above = |(first, last): &(Zxid, Zxid)| match *last > zxid {
             true => last.0 - (*first).max(zxid.next()).0 + 1,
@@ -177,7 +177,8 @@ impl Diagnosis {
                 add(
                     "currentEpoch",
                     format!(
-                        "it is {current}, and the files have transactions of epoch {}; a file was put back from another \
+                        "it is {current}, and the files have transactions of epoch {}; a file was put back from \
+                         another \
                          time",
                         self.highest.epoch()
                     ),

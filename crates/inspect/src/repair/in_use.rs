@@ -1,4 +1,4 @@
-//! Which processes have files of a folder open. Java takes no lock, so only the system knows.
+//! Finds the processes that use a folder. Java takes no lock, so only the system and the file of its process id tell.
 
 use std::{
     collections::BTreeSet,
@@ -6,15 +6,29 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The ids of other processes that have a file in one of the folders open, as far as this user may see them.
+/// The file with the process id that ZooKeeper's start script writes to dataDir.
+const PID_FILE: &str = "zookeeper_server.pid";
+
+/// The ids of other processes that have a file in one of the folders (`version-2`) open, as far as this user may see
+/// them, and of a Java server that was started by its script. Java opens its log with the first write only.
 pub fn users(folders: &[&Path]) -> Vec<u32> {
     let folders: Vec<PathBuf> = folders.iter().filter_map(|folder| fs::canonicalize(folder).ok()).collect();
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let started = folders.iter().filter_map(|folder| started_by_script(folder.parent()?));
     let found: BTreeSet<u32> = processes
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter(|pid| *pid != std::process::id() && has_open(*pid, &folders))
+        .chain(started)
         .collect();
     found.into_iter().collect()
+}
+
+/// The process id in the file in dataDir, if a Java process with this id runs.
+fn started_by_script(data_dir: &Path) -> Option<u32> {
+    let text = fs::read_to_string(data_dir.join(PID_FILE)).ok()?;
+    let pid: u32 = text.trim().parse().ok()?;
+    let program = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    (program.trim() == "java").then_some(pid)
 }
 
 fn has_open(pid: u32, folders: &[PathBuf]) -> bool {
