@@ -10,8 +10,8 @@ mod krb5_conf;
 mod manual;
 mod resize;
 mod server;
-mod service_manager;
 mod shell;
+mod systemd;
 mod tls_options;
 
 use clap::{CommandFactory, Parser, Subcommand};
