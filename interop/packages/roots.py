@@ -98,7 +98,7 @@ class Contained:
         with open(log, "ab") as out:
             self.process = subprocess.Popen(
                 ["chroot", "--userspec=" + user, root, *words],
-                env=environment,
+                env=dict(environment, PATH=PATH),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

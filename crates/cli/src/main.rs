@@ -14,8 +14,8 @@ mod manual;
 mod resize;
 mod restore;
 mod server;
-mod service_manager;
 mod shell;
+mod systemd;
 mod tls_options;
 
 use clap::{CommandFactory, Parser, Subcommand};

@@ -2,7 +2,11 @@
 
 use clap::{Args, Command};
 use clap_complete::Shell;
-use std::{io, path::PathBuf, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 /// Print the completion of a shell: words that Tab completes.
 #[derive(Debug, Args)]
@@ -23,8 +27,15 @@ pub(crate) struct ManArgs {
 
 /// Prints the completion.
 pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
-    clap_complete::generate(args.shell, &mut command, "ostler", &mut io::stdout());
-    ExitCode::SUCCESS
+    let mut text = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "ostler", &mut text);
+    match io::stdout().write_all(&text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ostler: cannot write the completion: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Writes the pages. They have no date, so that two builds of a package are equal.

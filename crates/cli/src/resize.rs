@@ -76,8 +76,8 @@ fn joined(ids: &[i64]) -> String {
     ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// What is to be done next; `None` if the ensemble is as wanted. New servers come one by one, so that each is safe before
-/// the next one counts.
+/// The next reconfig; `None` if the ensemble is as wanted. New servers come one by one, so that each is safe before the
+/// next one counts.
 fn next_step(now: &Membership, args: &ResizeArgs) -> Option<Step> {
     let above: Vec<i64> = now.servers.keys().map(|id| id.0).filter(|id| *id > args.to).collect();
     if !above.is_empty() {

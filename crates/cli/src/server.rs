@@ -1,6 +1,6 @@
 //! `ostler server`: one node, with a zoo.cfg or without.
 
-use crate::service_manager;
+use crate::systemd;
 use clap::Args;
 use ostler_server::{
     AuditError, RunningServer, ServerError,
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             Ok(terminated) => terminated,
             Err(error) => return not_started(&format!("cannot listen for signals: {error}")),
         };
-        service_manager::starting();
+        systemd::starting();
         let started = tokio::select! {
             started = RunningServer::start(&config) => started,
             // The start may wait long for a name or a port.
@@ -93,11 +93,11 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
             Err(error) => return not_started(&located(error, args)),
         };
         greet(&server, &config, begun);
-        service_manager::ready(&format!("takes connections at {}", server.address));
-        let _ = tokio::spawn(service_manager::feed_watchdog(server.handle()));
+        systemd::ready(&format!("takes connections at {}", server.address));
+        let _ = tokio::spawn(systemd::feed_watchdog(server.handle()));
         let ended = async {
             terminated.received().await;
-            service_manager::stopping();
+            systemd::stopping();
         };
         match server.run_until(ended).await {
             Ok(()) => ExitCode::SUCCESS,

@@ -14,7 +14,7 @@ pub(super) const MARK: &str = "# Made by `ostler entrypoint` from the environmen
 /// The file that a member names in zoo.cfg once the ensemble may change while it runs.
 const DYNAMIC: &str = "dynamicConfigFile=";
 
-/// What is in the folders before the start.
+/// The state of the folders before the start.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// The text of zoo.cfg.

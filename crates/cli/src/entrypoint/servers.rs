@@ -6,7 +6,7 @@ use super::{error::EntryError, variables::Variables};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServerLine {
     pub(super) id: u64,
-    /// What stands behind `server.ID=`.
+    /// The text behind `server.ID=`.
     pub(super) value: String,
 }
 
