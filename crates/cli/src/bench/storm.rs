@@ -21,21 +21,21 @@ use std::{
 
 /// Measure how an ensemble takes all its clients back after its leader's death.
 ///
-/// Opens sessions at all servers, kills a server with SIGKILL or waits until a connection is lost, and lets each client come
-/// back by the rules of ZooKeeper's Java client: it waits a random time of up to a second, and tries the next server; it
-/// gives a server up that has not answered its connect request within its share of the session timeout, or has sent nothing
-/// for two thirds of it; it pings once in a third of it. An operation is a ping. The run ends some time after the last
-/// session is attached again, so that sessions show that expired meanwhile.
+/// Opens sessions at all servers, kills a server with SIGKILL or waits until a connection is lost, and lets each client
+/// come back by the rules of ZooKeeper's Java client: it waits a random time of up to a second, and tries the next
+/// server; it gives a server up that has not answered its connect request within its share of the session timeout, or
+/// has sent nothing for two thirds of it; it pings once in a third of it. An operation is a ping. The run ends some time
+/// after the last session is attached again, so that sessions show that expired meanwhile.
 #[derive(Args)]
 #[command(
-    after_help = "Example: ostler bench storm --sessions 10000 --kill 4711 --session-timeout 10000 \\\n           --server 127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183"
+    after_help = "Example: ostler bench storm --sessions 10000 --kill 4711 --server 127.0.0.1:2181,127.0.0.1:2182"
 )]
 pub(crate) struct Options {
     /// Number of clients, each with its own connection and session. On loopback 10,000 share one address 127.0.0.N.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     sessions: usize,
-    /// The number of the first client, for several programs at once: it decides the addresses on loopback, and the server at
-    /// which each client begins.
+    /// The number of the first client, for several programs at once: it decides the addresses on loopback, and the server
+    /// at which each client begins.
     #[arg(long, default_value_t = 0, value_name = "N")]
     first: usize,
     /// Process id of the server to kill once all sessions are open [default: wait until a connection is lost].

@@ -131,8 +131,8 @@ pub(super) fn ensemble_config(
 }
 
 pub(super) fn backlog(clients: &ClientPortSettings) -> i32 {
-    // All clients of a leader that has died come at once; one that finds no place tries again a second later. The system
-    // takes less (net.core.somaxconn).
+    // All clients of a leader that has died come at once; one that finds no place tries again a second later. The
+    // system takes less (net.core.somaxconn).
     const BACKLOG: i32 = 16_384;
     clients.client_port_listen_backlog.map_or(BACKLOG, |backlog| backlog as i32)
 }

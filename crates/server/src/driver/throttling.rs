@@ -126,6 +126,7 @@ impl Driver {
         let core = &mut *self.lock();
         let now = self.clock.now();
         if request.session == SessionId::NONE && !core.new_sessions.may_open(now.mono, conn) {
+            self.give_turns(core);
             return false;
         }
         core.server.step(now, Input::Connect { conn, request, chance }, &mut core.effects);

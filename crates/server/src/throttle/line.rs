@@ -42,7 +42,7 @@ impl Line {
 
     /// Whether it is a connection's turn; it counts then. Otherwise the connection gets a place in the line.
     pub(crate) fn has_turn(&mut self, now: Mono, conn: ConnId) -> bool {
-        self.turns.retain(|(_, until)| *until > now);
+        self.forget_lapsed(now);
         let turn = self.turns.iter().position(|(of, _)| *of == conn);
         let is_free = self.line.is_empty() && self.has_room();
         if turn.and_then(|turn| self.turns.remove(turn)).is_some() || is_free {
@@ -74,6 +74,7 @@ impl Line {
 
     /// The next connection whose turn it is, if there is room.
     pub(crate) fn next_turn(&mut self, now: Mono) -> Option<ConnId> {
+        self.forget_lapsed(now);
         while self.has_room() {
             let conn = self.line.pop_front()?;
             if self.in_line.remove(&conn) {
@@ -82,6 +83,10 @@ impl Line {
             }
         }
         None
+    }
+
+    fn forget_lapsed(&mut self, now: Mono) {
+        self.turns.retain(|(_, until)| *until > now);
     }
 
     fn has_room(&self) -> bool {

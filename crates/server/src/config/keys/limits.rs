@@ -74,7 +74,7 @@ const KEYS: &[Key] = &[
     property("request_stale_latency_check", LooseBoolean, "false", Obeyed("A request is stale when it has waited for longer than its session may be silent"))
         .also(&["requestStaleLatencyCheck"]),
     property("request_throttler.shutdownTimeout", ANY_INT, "10000", Replaced("A server that stops gives up the requests that wait")),
-    property("throttled_op_wait_time", ANY_INT, "0", Obeyed("Milliseconds of waiting in that line after which a request is refused with -127; never below 1"))
+    property("throttled_op_wait_time", ANY_INT, "0", Obeyed("Milliseconds of waiting in that line after which a request is refused with -127; none is below 1"))
         .also(&["throttledOpWaitTime"]),
     property("connection_throttle_tokens", ANY_INT, "0", Obeyed("Connections that may come at once; each takes a token, and without one it is closed. Off below 1"))
         .also(&["connectionMaxTokens"]),
