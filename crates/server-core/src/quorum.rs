@@ -6,6 +6,7 @@
 mod config;
 mod election;
 pub mod election_history;
+mod epoch_move;
 mod forwarding;
 mod leader;
 mod learner;
@@ -378,7 +379,8 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)>
         );
         return None;
     }
-    Some((FromLearner::Info { id: info.server?, observer, accepted }, info.config_version))
+    let moves = info.moves_in_place;
+    Some((FromLearner::Info { id: info.server?, observer, accepted, moves }, info.config_version))
 }
 
 /// A learner's packet, as [`Leading`] takes it. `None` if the learner has to be refused.
@@ -397,6 +399,7 @@ fn own_info(ensemble: &Ensemble, knows_secrets: bool) -> Packet<'static> {
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.config.membership.version,
         knows_secrets,
+        moves_in_place: ensemble.config.epoch.in_place.is_some(),
     };
     let accepted = ensemble.accepted;
     if ensemble.is_observer() {

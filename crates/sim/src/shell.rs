@@ -82,6 +82,9 @@ impl World {
             PersistOp::Truncate { reload: Some(_), .. } => self.count("cut and reload"),
             PersistOp::Truncate { .. } => self.count("cut"),
             PersistOp::Install(_) => self.count("install"),
+            PersistOp::SaveCurrent(_) if self.mode(id) == Some(MemberMode::Leader) => {
+                self.count("moved on in place");
+            }
             _ => {}
         }
         if let PersistOp::Append { zxid, record } = op {
@@ -347,6 +350,10 @@ impl World {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
             Packet::LeaderInfo { epoch, .. } => disk.accepted() >= *epoch,
+            // A learner that serves goes on logging after it has promised the epoch that its leader moves on to.
+            Packet::AckEpoch { current, .. } if self.serves(id) => {
+                current.is_none_or(|current| disk.accepted() > current)
+            }
             Packet::AckEpoch { last, .. } => {
                 let ends_there = last.counter() == 0 || self.nodes[&id].history.last() == *last;
                 ends_there && !disk.has_epoch_waiting()
@@ -355,6 +362,15 @@ impl World {
             Packet::Ack(zxid) => disk.has(*zxid),
             _ => true,
         };
+        if let Packet::NewLeader { epoch, .. } = packet
+            && self.mode(id) == Some(MemberMode::Leader)
+        {
+            let promised = |voter: i64| self.nodes[&voter].disk.accepted() >= *epoch;
+            assert!(
+                self.reference.decides(promised),
+                "[promised epoch] {id} uses {epoch:?}, which no quorum has promised"
+            );
+        }
         let stale =
             matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
         assert!(!stale, "[promised epoch] {id} follows {packet:?}, and has promised {:?}", disk.accepted());

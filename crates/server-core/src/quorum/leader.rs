@@ -89,6 +89,9 @@ impl Server {
                 }
                 LeadingOutput::Synchronise { link, last } => self.synchronise(cx, link, last),
                 LeadingOutput::Established(epoch) => self.begin_epoch(cx, epoch),
+                LeadingOutput::MoveOn(epoch) => self.move_on(cx, epoch),
+                LeadingOutput::BorderOnDisk(_) => self.end_move_if_committed(cx),
+                LeadingOutput::MoveObserver { link, epoch } => self.move_observer(cx, link, epoch),
                 LeadingOutput::UpToDate(link) => {
                     self.sync_ends(link);
                     self.note_joined(link);

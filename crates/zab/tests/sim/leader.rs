@@ -40,6 +40,9 @@ impl World {
                     self.hang_ups.push(format!("{why:?}"));
                     self.close(link);
                 }
+                LeadingOutput::MoveOn(_)
+                | LeadingOutput::BorderOnDisk(_)
+                | LeadingOutput::MoveObserver { .. } => unreachable!("no move begins here"),
                 LeadingOutput::StepDown(_) => return self.look(id),
             }
         }

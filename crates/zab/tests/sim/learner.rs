@@ -53,6 +53,7 @@ impl World {
                 LearningOutput::SaveCurrent(epoch) => self.member(id).save(Act::SaveCurrent(epoch)),
                 LearningOutput::Ack(zxid) => self.member(id).hold(Held::Ack { link, zxid }),
                 LearningOutput::Serve(epoch) => self.member(id).election.established(epoch),
+                LearningOutput::Moved(_) => unreachable!("no move begins here"),
                 LearningOutput::Pong(_) => self.answer(link, FromLearner::SignOfLife),
                 LearningOutput::HangUp(why) => {
                     self.hang_ups.push(format!("{why:?}"));
@@ -79,7 +80,7 @@ impl World {
             *heard = now;
         }
         let accepted = standing.accepted;
-        let info = FromLearner::Info { id: ostler_proto::id::ServerId(id), observer: false, accepted };
+        let info = FromLearner::Info { id: ostler_proto::id::ServerId(id), observer: false, accepted, moves: false };
         self.answer(link, info);
     }
 }
