@@ -287,11 +287,21 @@ fn new_core(
 ) -> Result<Server, ServerError> {
     let RecoveredState { restored, may_start_empty, .. } = recovered;
     let replayed = restored.recovered.records;
+    let epochs = ostler_data_dir::epochs(&*store.files, &store.folders, restored.tree.last_processed());
     let Some(ensemble) = &config.ensemble else {
-        return Ok(Server::new(core_config, restored.tree, replayed, now));
+        let mut server = Server::new(core_config, restored.tree, replayed, now);
+        match epochs {
+            Ok((accepted, _)) => server.set_standalone_epochs(accepted, options::epoch_length(config)),
+            // They matter in an ensemble only. A later epoch is not begun over one that cannot be read.
+            Err(error) => {
+                tracing::warn!(%error, "the epochs of this folder cannot be read: an ensemble could not start with them");
+                let length = EpochLength { in_place: None, ..EpochLength::default() };
+                server.set_standalone_epochs(Epoch(0), length);
+            }
+        }
+        return Ok(server);
     };
-    let (accepted, current) =
-        ostler_data_dir::epochs(&*store.files, &store.folders, restored.tree.last_processed())?;
+    let (accepted, current) = epochs?;
     let data = MemberData {
         may_start_empty,
         incomplete: ostler_data_dir::is_incomplete(&*store.files, &store.folders)?,

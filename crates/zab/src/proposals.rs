@@ -73,7 +73,7 @@ impl Proposals {
 
     /// From now on proposals are numbered in this later epoch, from 1. All earlier ones commit before them.
     pub fn move_to(&mut self, epoch: Epoch) {
-        assert!(epoch > self.next.epoch(), "{epoch:?} comes after {}", self.next);
+        assert!(epoch > self.proposed.epoch(), "{epoch:?} comes after {}", self.proposed);
         self.next = Zxid::new(epoch, 1);
     }
 
@@ -245,6 +245,16 @@ mod tests {
         assert_eq!(proposals.acknowledge(one, at(8, 1)), at(7, 2));
         assert_eq!(proposals.acknowledge(two, at(7, 3)), at(7, 3), "one server has nothing of the new epoch");
         assert_eq!(proposals.acknowledge(two, at(8, 1)), at(8, 1));
+    }
+
+    /// The counter of a standalone server goes on into the next epoch by itself, if it is not moved on before.
+    #[test]
+    fn a_counter_at_its_very_end_can_still_move_on() {
+        let last = Zxid::new(Epoch(7), u32::MAX);
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
+        assert!(proposals.may_move(EpochLength::default()));
+        proposals.move_to(Epoch(8));
+        assert_eq!(proposals.propose(), Zxid::new(Epoch(8), 1));
     }
 
     #[test]

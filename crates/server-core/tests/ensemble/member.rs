@@ -255,7 +255,7 @@ impl Member {
                 protocol: PROTOCOL_VERSION,
                 config_version: under.version,
                 knows_secrets: false,
-                moves_in_place: false,
+                moves_in_place: true,
             };
             self.hears(LinkId(*follower as u64), Packet::FollowerInfo { accepted: Epoch(epoch - 1), info });
         }

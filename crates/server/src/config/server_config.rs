@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub strict: bool,
     /// Whether reconfiguration requests are processed; false by default, which refuses them.
     pub reconfig_enabled: bool,
+    /// After this number of transactions a leader begins the next epoch in place; 4,286,967,295 by default, 0 for never.
+    pub epoch_length: u32,
     /// `None`, the default, if nothing is audited.
     pub audit: Option<AuditSettings>,
     /// `None` for a standalone server.
