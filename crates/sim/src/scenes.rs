@@ -3,6 +3,8 @@
 //! Most scenes are only tests. A scene with a name can also be run like a seed: `ostler-sim --scene NAME`.
 
 #[cfg(test)]
+mod counter_ends;
+#[cfg(test)]
 mod courses;
 mod cut_acknowledgement;
 mod cut_off_holder;
