@@ -22,7 +22,6 @@ use crate::{
     server::Server,
 };
 use alloc::{collections::VecDeque, vec::Vec};
-use ostler_planted::{self as planted, Bug};
 use ostler_proto::id::Zxid;
 use ostler_tree::{Overlay, Tree, TreeEvent};
 use ostler_zab::DiskGate;
@@ -111,15 +110,12 @@ impl Server {
         self.pipeline.outstanding.back().map_or(self.tree.last_processed(), |proposal| proposal.zxid)
     }
 
-    /// The zxid up to which this server's tree is complete. It has everything before its current epoch, even if nothing
-    /// was written in that epoch yet. The last zxid of the tree shows that only at a leader.
+    /// The zxid up to which this server's tree is complete. It has everything before the epoch that has begun here, even
+    /// if nothing was written in that epoch yet. The last zxid of the tree shows that only at a leader.
     pub(crate) fn complete_through(&self) -> Zxid {
-        let epoch = self.role.ensemble().map(|ensemble| ensemble.current_epoch());
+        let epoch = self.role.ensemble().map(|ensemble| ensemble.begun_epoch());
         let begun = epoch.map_or(Zxid::ZERO, |epoch| Zxid::new(epoch, 0));
-        let applied = self.tree.last_processed();
-        // While the leader moves on in place, the end of the epoch before may still be outstanding.
-        let lacks_some = self.pipeline.outstanding.front().is_some_and(|first| first.zxid < begun);
-        if lacks_some && !planted::is(Bug::BorderShownEarly) { applied } else { applied.max(begun) }
+        self.tree.last_processed().max(begun)
     }
 
     /// The zxid of the next proposal.

@@ -29,6 +29,7 @@ use crate::{
     sessions::local::EndedSessions,
 };
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{Epoch, ServerId, SessionId, Zxid},
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
@@ -101,6 +102,9 @@ pub(crate) struct Ensemble {
     election: Election,
     accepted: Epoch,
     current: Epoch,
+    /// The current epoch; or the one before, while the leader moves on to the current one in place, and something
+    /// before it may not be applied here yet.
+    begun: Epoch,
     /// The data on disk may be only a part of what this server once had.
     incomplete: bool,
     role: MemberRole,
@@ -150,6 +154,7 @@ impl Ensemble {
             electorate: reconfig::electorate(&config),
             accepted: config.accepted,
             current: config.current,
+            begun: config.current,
             incomplete: config.incomplete && !config.may_start_empty,
             role: MemberRole::Looking(Looking { began: Mono(0), read_only: ReadOnly::No }),
             search_id: 0,
@@ -226,9 +231,9 @@ impl Ensemble {
         }
     }
 
-    /// The current epoch.
-    pub(crate) fn current_epoch(&self) -> Epoch {
-        self.current
+    /// The last epoch before which this server has applied everything.
+    pub(crate) fn begun_epoch(&self) -> Epoch {
+        if planted::is(Bug::BorderShownEarly) { self.current } else { self.begun }
     }
 
     fn votes(&self) -> bool {

@@ -349,6 +349,10 @@ impl World {
     fn assert_on_disk(&self, id: i64, packet: &Packet<'_>) {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
+            // An observer master passes on an epoch that has begun.
+            Packet::LeaderInfo { epoch, .. } if self.mode(id) == Some(MemberMode::Follower) => {
+                self.reference.decides(|voter| self.nodes[&voter].disk.accepted() >= *epoch)
+            }
             Packet::LeaderInfo { epoch, .. } => disk.accepted() >= *epoch,
             // A learner that serves goes on logging after it has promised the epoch that its leader moves on to.
             Packet::AckEpoch { current, .. } if self.serves(id) => {
@@ -371,8 +375,9 @@ impl World {
                 "[promised epoch] {id} uses {epoch:?}, which no quorum has promised"
             );
         }
-        let stale =
-            matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
+        // A learner that serves has promised the later epoch to the same leader, which moves on to it.
+        let stale = !self.serves(id)
+            && matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
         assert!(!stale, "[promised epoch] {id} follows {packet:?}, and has promised {:?}", disk.accepted());
         assert!(kept, "[disk first] {id} says {packet:?} before it is on disk");
     }

@@ -81,6 +81,7 @@ impl Server {
         }
         let mut out = Vec::new();
         leading.border_committed(cx.now.mono, &mut out);
+        ensemble.begun = epoch;
         ensemble.election.established(epoch);
         tracing::info!(epoch = epoch.0, "leading in the next epoch, without an election");
         self.carry_out_leading(cx, out);
@@ -89,6 +90,7 @@ impl Server {
     /// At a learner: the leader has moved on, and everything before is committed here.
     pub(super) fn moved_with_leader(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
+        ensemble.begun = epoch;
         ensemble.election.established(epoch);
         let mut out = Vec::new();
         if let Some(master) = ensemble.role.observer_master_mut() {

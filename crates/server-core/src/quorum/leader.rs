@@ -13,7 +13,10 @@ use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::Now,
     pipeline::Outstanding,
-    quorum::role::{Leader, Learners, MemberRole},
+    quorum::{
+        MemberMode,
+        role::{Leader, Learners, MemberRole},
+    },
     server::Server,
     sessions::passwords::NewPasswords,
 };
@@ -140,6 +143,10 @@ impl Server {
     pub(super) fn save_current(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let search_id = self.search_id();
         if let Some(ensemble) = self.role.ensemble_mut() {
+            // A server that serves moves on in place: see `begun`.
+            if matches!(ensemble.mode(), MemberMode::Looking | MemberMode::ReadOnly) {
+                ensemble.begun = epoch;
+            }
             ensemble.current = epoch;
             ensemble.incomplete = false;
         }
