@@ -11,7 +11,7 @@ use crate::{
 use ostler_data_dir::recovery;
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
-    id::{ServerId, Zxid},
+    id::{Epoch, ServerId, Zxid},
     op::Op,
     quorum_packet::Packet,
 };
@@ -384,9 +384,11 @@ impl World {
 
     /// Asserts that an epoch is promised to one leader only. The answer to a second leader carries no promise.
     fn check_promised_once(&mut self, id: i64, packet: &Packet<'_>) {
-        if let Packet::AckEpoch { current: Some(_), .. } = packet {
+        if let Packet::AckEpoch { current: Some(current), .. } = packet {
+            let serves = self.serves(id);
             let disk = &mut self.node(id).disk;
-            let epoch = disk.accepted();
+            // A learner that serves promises the next epoch to a leader that moves on. It may have promised more since.
+            let epoch = if serves { Epoch(current.0 + 1) } else { disk.accepted() };
             assert!(disk.note_promise(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
         }
     }

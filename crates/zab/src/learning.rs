@@ -241,7 +241,9 @@ impl Learning {
             // The acknowledgement of NEWLEADER must be the first word after the history, and may still wait for
             // the disk: until the epoch has begun heartbeats are not answered.
             (Stage::Syncing | Stage::Ready, From::Ping(_)) => {}
-            (Stage::Following, From::LeaderInfo(next)) if self.moving.is_none() => self.promise_next(next, out),
+            (Stage::Following, From::LeaderInfo(next)) if self.moving.is_none() => {
+                self.promise_next(next, out)
+            }
             (Stage::Following, From::NewLeader(epoch)) if self.moving == Some(Moving::Promised(epoch)) => {
                 self.pass_border(epoch, out);
             }

@@ -225,7 +225,11 @@ mod tests {
         let last = |counter| Zxid::new(Epoch(7), counter);
         for (counter, over) in [(2, false), (3, true), (4, true)] {
             let proposals = Proposals::new(Electorate::of(Quorum::majority([me])), last(counter));
-            assert_eq!(proposals.is_over(EpochLength { in_place: None, enough: 3, most: 5 }), over, "{counter}");
+            assert_eq!(
+                proposals.is_over(EpochLength { in_place: None, enough: 3, most: 5 }),
+                over,
+                "{counter}"
+            );
         }
     }
 
@@ -239,7 +243,10 @@ mod tests {
         assert_eq!(proposals.propose(), at(7, 3));
         assert!(proposals.may_move(length));
         proposals.move_to(Epoch(8));
-        assert!(!proposals.may_move(length) && !proposals.is_over(length), "the new epoch has counted nothing");
+        assert!(
+            !proposals.may_move(length) && !proposals.is_over(length),
+            "the new epoch has counted nothing"
+        );
         assert_eq!((proposals.proposed(), proposals.next_zxid()), (at(7, 3), at(8, 1)));
         assert_eq!(proposals.propose(), at(8, 1));
         assert_eq!(proposals.acknowledge(one, at(8, 1)), at(7, 2));

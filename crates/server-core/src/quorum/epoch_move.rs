@@ -32,7 +32,9 @@ impl Server {
         let mut out = Vec::new();
         leader.learners.leading.begin_move(&mut out);
         if !out.is_empty() {
-            tracing::info!("the counter of this epoch ends: moving on to the next epoch, without an election");
+            tracing::info!(
+                "the counter of this epoch ends: moving on to the next epoch, without an election"
+            );
             self.carry_out_leading(cx, out);
         }
     }

@@ -257,7 +257,13 @@ fn a_learner_with_an_old_configuration_gets_no_change_that_may_not_commit() {
     let newest = config(&[1, 2, 3], at(1, 3));
     let info = |server: i64, of: &Membership| {
         let (server, protocol) = (Some(ServerId(server)), PROTOCOL_VERSION);
-        let info = LearnerInfo { server, protocol, config_version: of.version, knows_secrets: false, moves_in_place: false };
+        let info = LearnerInfo {
+            server,
+            protocol,
+            config_version: of.version,
+            knows_secrets: false,
+            moves_in_place: false,
+        };
         Packet::FollowerInfo { accepted: Epoch(1), info }
     };
     let tree = tree_with(&[&oldest, &between, &newest]);

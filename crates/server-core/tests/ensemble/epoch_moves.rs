@@ -103,7 +103,10 @@ fn the_move_ends_when_a_quorum_has_the_border_and_the_epoch_before_is_committed(
     assert_eq!(member.server.tree().last_processed(), at(2, 2));
     let told = |member: &Member| {
         let up = |effect: &&Effect| {
-            matches!(effect, Effect::ToPeer { link: LinkId(3), message: PeerMessage::Packet(Packet::UpToDate) })
+            matches!(
+                effect,
+                Effect::ToPeer { link: LinkId(3), message: PeerMessage::Packet(Packet::UpToDate) }
+            )
         };
         member.effects.iter().filter(up).count()
     };

@@ -39,8 +39,12 @@ impl LeadingRig {
     }
 
     pub(crate) fn greet(&mut self, link: u64, accepted: u32) -> Vec<LeadingOutput> {
-        let info =
-            FromLearner::Info { id: ServerId(link as i64), observer: link > 3, accepted: Epoch(accepted), moves: false };
+        let info = FromLearner::Info {
+            id: ServerId(link as i64),
+            observer: link > 3,
+            accepted: Epoch(accepted),
+            moves: false,
+        };
         self.hear(link, info)
     }
 

@@ -22,7 +22,8 @@ fn a_learner_that_acknowledged_the_history_early_is_not_refused_as_silent() {
 
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     let join = |epoch: &mut LeadingRig, id: u64| {
-        let info = FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(4), moves: false };
+        let info =
+            FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(4), moves: false };
         epoch.hear(id, info);
     };
     join(&mut epoch, 1);
