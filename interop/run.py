@@ -194,6 +194,7 @@ def checks(args, port):
             Check("emptied", "ensemble.emptied", common + (["--peers", "java3.9"] if args.quick else [])),
             Check("lost-disk", "ensemble.lost_disk", common),
             Check("idle-epoch", "ensemble.idle_epoch", common),
+            Check("counter-end", "ensemble.counter_end", common),
             Check("rolling", "ensemble.rolling", common),
             Check("from-one", "ensemble.from_one", common),
             Check("fake-peers", "abuse.peers", common),

@@ -76,6 +76,9 @@ pub enum Bug {
     PasswordSeenLate,
     RefusedLoginStays,
     CertificateForgotten,
+    MoveUnpromised,
+    MoveNotSaved,
+    BorderShownEarly,
     LatchKeepsOldZnode,
     MutexFindsOldZnode,
     LatchFindsOldZnode,
@@ -94,7 +97,7 @@ pub enum Bug {
 
 impl Bug {
     /// The bugs that the simulator finds, with their names and descriptions.
-    pub const ALL: [(Bug, &'static str, &'static str); 67] = [
+    pub const ALL: [(Bug, &'static str, &'static str); 70] = [
         (Bug::AckBeforeSync, "ack-before-sync", "a server acknowledges what its disk has not synced"),
         (Bug::AppendOutOfOrder, "append-out-of-order", "records of one batch are written in the wrong order"),
         (
@@ -365,6 +368,21 @@ impl Bug {
             Bug::CertificateForgotten,
             "certificate-forgotten",
             "a forwarded request goes without the identity of the client's certificate",
+        ),
+        (
+            Bug::MoveUnpromised,
+            "move-unpromised",
+            "a leader whose counter ends moves on to an epoch that no quorum has promised",
+        ),
+        (
+            Bug::MoveNotSaved,
+            "move-not-saved",
+            "a follower moves on to its leader's next epoch, and does not save that epoch",
+        ),
+        (
+            Bug::BorderShownEarly,
+            "border-shown-early",
+            "a server shows the begin of an epoch before it has applied all of the epoch before",
         ),
     ];
 

@@ -26,10 +26,15 @@ pub struct LearnerInfo {
     /// Whether the learner can check session passwords that are made with a secret. Only Ostler can, and Java ignores
     /// the bytes that say it.
     pub knows_secrets: bool,
+    /// Whether the learner can move on to a later epoch on the same connection, when the leader's counter ends. Only
+    /// Ostler can, and Java ignores the bytes that say it.
+    pub moves_in_place: bool,
 }
 
 /// The number that Ostler appends to its information for [`LearnerInfo::knows_secrets`].
 const KNOWS_SECRETS: i32 = i32::from_be_bytes(*b"Ostl");
+/// The number that Ostler appends after it, or after 0, for [`LearnerInfo::moves_in_place`].
+const MOVES_IN_PLACE: i32 = i32::from_be_bytes(*b"Epoc");
 
 /// A packet, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -426,7 +431,8 @@ impl LearnerInfo {
         let protocol = if bytes.len() >= 12 { r.i32()? } else { 0 };
         let config_version = if bytes.len() >= 20 { r.i64()? as u64 } else { 0 };
         let knows_secrets = bytes.len() >= 24 && r.i32()? == KNOWS_SECRETS;
-        Ok(LearnerInfo { server, protocol, config_version, knows_secrets })
+        let moves_in_place = bytes.len() >= 28 && r.i32()? == MOVES_IN_PLACE;
+        Ok(LearnerInfo { server, protocol, config_version, knows_secrets, moves_in_place })
     }
 
     fn write(&self, out: &mut Vec<u8>, code: i32, accepted: Epoch) {
@@ -435,12 +441,21 @@ impl LearnerInfo {
             return whole(out, code, zxid, None);
         };
         begin(out, code, zxid);
-        out.length(if self.knows_secrets { 24 } else { 20 });
+        // Earlier versions of Ostler look for the first number only.
+        let numbers = match (self.knows_secrets, self.moves_in_place) {
+            (false, false) => 0,
+            (true, false) => 1,
+            (_, true) => 2,
+        };
+        out.length(20 + 4 * numbers);
         out.i64(server.0);
         out.i32(self.protocol);
         out.i64(self.config_version as i64);
-        if self.knows_secrets {
-            out.i32(KNOWS_SECRETS);
+        if numbers > 0 {
+            out.i32(if self.knows_secrets { KNOWS_SECRETS } else { 0 });
+        }
+        if self.moves_in_place {
+            out.i32(MOVES_IN_PLACE);
         }
         out.i32(-1);
     }
@@ -471,6 +486,7 @@ mod tests {
             protocol: PROTOCOL_VERSION,
             config_version: 0,
             knows_secrets: false,
+            moves_in_place: false,
         };
         for (packet, expected) in [
             (
@@ -503,10 +519,35 @@ mod tests {
     }
 
     #[test]
+    fn what_only_ostler_says_comes_after_the_bytes_of_java_and_in_a_fixed_order() {
+        let java = "0000000000000003 00010000 0000000000000000";
+        for (knows_secrets, moves_in_place, more) in
+            [(true, false, "4f73746c"), (false, true, "00000000 45706f63"), (true, true, "4f73746c 45706f63")]
+        {
+            let info = LearnerInfo {
+                server: Some(ServerId(3)),
+                protocol: PROTOCOL_VERSION,
+                config_version: 0,
+                knows_secrets,
+                moves_in_place,
+            };
+            let expected = hex(&alloc::format!("{java} {more}"));
+            let written = bytes(&Packet::FollowerInfo { accepted: Epoch(0), info });
+            assert_eq!(written[16..16 + expected.len()], expected);
+        }
+    }
+
+    #[test]
     fn every_packet_is_read_as_it_was_written_and_incomplete_before_its_end() {
         let ids = vec![Id::new("ip", "127.0.0.1")];
-        let info =
-            LearnerInfo { server: Some(ServerId(3)), protocol: 1, config_version: 2, knows_secrets: false };
+        let info = LearnerInfo {
+            server: Some(ServerId(3)),
+            protocol: 1,
+            config_version: 2,
+            knows_secrets: false,
+            moves_in_place: false,
+        };
+        let of = |knows_secrets, moves_in_place| LearnerInfo { knows_secrets, moves_in_place, ..info };
         let (zxid, leader, session) = (Zxid(9), ServerId(2), SessionId(8));
         let record = || Cow::from(&b"record"[..]);
         let touched = Some(vec![(session, 4000)]);
@@ -527,13 +568,9 @@ mod tests {
             (Packet::NewLeader { epoch: Epoch(4), config: "version=0".into() }, false),
             (Packet::FollowerInfo { accepted: Epoch(4), info }, true),
             (Packet::ObserverInfo { accepted: Epoch(4), info }, true),
-            (
-                Packet::ObserverInfo {
-                    accepted: Epoch(4),
-                    info: LearnerInfo { knows_secrets: true, ..info },
-                },
-                true,
-            ),
+            (Packet::ObserverInfo { accepted: Epoch(4), info: of(true, false) }, true),
+            (Packet::FollowerInfo { accepted: Epoch(4), info: of(false, true) }, true),
+            (Packet::FollowerInfo { accepted: Epoch(4), info: of(true, true) }, true),
             (Packet::UpToDate, false),
             (Packet::Diff(zxid), false),
             (Packet::Trunc(zxid), false),
@@ -558,6 +595,7 @@ mod tests {
             protocol: PROTOCOL_VERSION,
             config_version: 0,
             knows_secrets: false,
+            moves_in_place: false,
         };
         for (text, packet) in [
             (

@@ -122,10 +122,10 @@ impl Server {
         self.pipeline.outstanding.back().map_or(self.tree.last_processed(), |proposal| proposal.zxid)
     }
 
-    /// The zxid up to which this server's tree is complete. It has everything before its current epoch, even if nothing
-    /// was written in that epoch yet. The last zxid of the tree shows that only at a leader.
+    /// The zxid up to which this server's tree is complete. It has everything before the epoch that has begun here, even
+    /// if nothing was written in that epoch yet. The last zxid of the tree shows that only at a leader.
     pub(crate) fn complete_through(&self) -> Zxid {
-        let epoch = self.role.ensemble().map(|ensemble| ensemble.current_epoch());
+        let epoch = self.role.ensemble().map(|ensemble| ensemble.begun_epoch());
         let begun = epoch.map_or(Zxid::ZERO, |epoch| Zxid::new(epoch, 0));
         self.tree.last_processed().max(begun)
     }

@@ -6,6 +6,7 @@
 mod config;
 mod election;
 pub mod election_history;
+mod epoch_move;
 mod forwarding;
 mod leader;
 mod learner;
@@ -29,6 +30,7 @@ use crate::{
     sessions::local::EndedSessions,
 };
 use alloc::{collections::BTreeSet, string::ToString, vec::Vec};
+use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
     id::{Epoch, ServerId, SessionId, Zxid},
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
@@ -102,6 +104,9 @@ pub(crate) struct Ensemble {
     election: Election,
     accepted: Epoch,
     current: Epoch,
+    /// The current epoch; or the one before, while the leader moves on to the current one in place, and something
+    /// before it may not be applied here yet.
+    begun: Epoch,
     /// The data on disk may be only a part of what this server once had.
     incomplete: bool,
     role: MemberRole,
@@ -151,6 +156,7 @@ impl Ensemble {
             electorate: reconfig::electorate(&config),
             accepted: config.accepted,
             current: config.current,
+            begun: config.current,
             incomplete: config.incomplete && !config.may_start_empty,
             role: MemberRole::Looking(Looking { began: Mono(0), read_only: ReadOnly::No }),
             search_id: 0,
@@ -232,9 +238,9 @@ impl Ensemble {
         }
     }
 
-    /// The current epoch.
-    pub(crate) fn current_epoch(&self) -> Epoch {
-        self.current
+    /// The last epoch before which this server has applied everything.
+    pub(crate) fn begun_epoch(&self) -> Epoch {
+        if planted::is(Bug::BorderShownEarly) { self.current } else { self.begun }
     }
 
     fn votes(&self) -> bool {
@@ -385,7 +391,8 @@ fn learner_info(packet: &Packet<'_>, version: u64) -> Option<(FromLearner, u64)>
         );
         return None;
     }
-    Some((FromLearner::Info { id: info.server?, observer, accepted }, info.config_version))
+    let moves = info.moves_in_place;
+    Some((FromLearner::Info { id: info.server?, observer, accepted, moves }, info.config_version))
 }
 
 /// A learner's packet, as [`Leading`] takes it. `None` if the learner has to be refused.
@@ -404,6 +411,7 @@ fn own_info(ensemble: &Ensemble, knows_secrets: bool) -> Packet<'static> {
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.config.membership.version,
         knows_secrets,
+        moves_in_place: ensemble.config.epoch.in_place.is_some(),
     };
     let accepted = ensemble.accepted;
     if ensemble.is_observer() {

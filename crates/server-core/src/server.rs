@@ -8,7 +8,10 @@ use crate::{
     effect::{CloseReason, Effect},
     input::{Input, Mono, Now},
     pipeline::{Pipeline, reaper::Reaper},
-    quorum::{Ensemble, EnsembleConfig, role::Role},
+    quorum::{
+        Ensemble, EnsembleConfig,
+        role::{Role, Standalone},
+    },
     requests::read::SharedList,
     sessions::{
         Scope, Sessions,
@@ -21,9 +24,9 @@ use crate::{
 use alloc::{boxed::Box, vec::Vec};
 use core::cell::RefCell;
 use hashbrown::HashMap;
-use ostler_proto::id::SessionId;
+use ostler_proto::id::{Epoch, SessionId};
 use ostler_tree::{Tree, WatchTable};
-use ostler_zab::{Electorate, Proposals, Quorum};
+use ostler_zab::{Electorate, EpochLength, Proposals, Quorum};
 use rustc_hash::FxBuildHasher;
 
 /// A server: a member of an ensemble, or a standalone one. `applied <= committed <= proposed`, and every connection's
@@ -64,8 +67,19 @@ impl Server {
     /// the log, after the snapshot. All sessions begin with a full timeout.
     pub fn new(config: CoreConfig, tree: Tree, replayed: u64, now: Now) -> Server {
         let electorate = Electorate::of(Quorum::majority([config.server]));
-        let role = Role::Standalone(Proposals::new(electorate, tree.last_processed()));
+        let last = tree.last_processed();
+        let proposals = Proposals::new(electorate, last);
+        let epoch = EpochLength::default();
+        let role = Role::Standalone(Standalone { proposals, accepted: last.epoch(), epoch });
         Server::with_role(config, tree, replayed, now, role)
+    }
+
+    /// For a standalone server: the accepted epoch on disk, and the number of proposals after which an epoch ends. The
+    /// defaults are the epoch of the last transaction, and [`EpochLength::default`].
+    pub fn set_standalone_epochs(&mut self, accepted: Epoch, length: EpochLength) {
+        if let Role::Standalone(standalone) = &mut self.role {
+            (standalone.accepted, standalone.epoch) = (standalone.accepted.max(accepted), length);
+        }
     }
 
     /// A member of an ensemble that starts with a recovered tree. It begins to look for a leader at its first

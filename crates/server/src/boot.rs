@@ -33,7 +33,8 @@ use admin_ports::AdminPorts;
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
-use ostler_proto::id::ServerId;
+use ostler_proto::id::{Epoch, ServerId};
+use ostler_zab::EpochLength;
 use ostler_server_core::{
     CoreConfig, Now, Server,
     audit::{AuditOperation, AuditResult},
@@ -322,11 +323,21 @@ fn new_core(
 ) -> Result<Server, ServerError> {
     let RecoveredState { restored, may_start_empty, .. } = recovered;
     let replayed = restored.recovered.records;
+    let epochs = ostler_data_dir::epochs(&*store.files, &store.folders, restored.tree.last_processed());
     let Some(ensemble) = &config.ensemble else {
-        return Ok(Server::new(core_config, restored.tree, replayed, now));
+        let mut server = Server::new(core_config, restored.tree, replayed, now);
+        match epochs {
+            Ok((accepted, _)) => server.set_standalone_epochs(accepted, options::epoch_length(config)),
+            // They matter in an ensemble only. A later epoch is not begun over one that cannot be read.
+            Err(error) => {
+                tracing::warn!(%error, "the epochs of this folder cannot be read: an ensemble could not start with them");
+                let length = EpochLength { in_place: None, ..EpochLength::default() };
+                server.set_standalone_epochs(Epoch(0), length);
+            }
+        }
+        return Ok(server);
     };
-    let (accepted, current) =
-        ostler_data_dir::epochs(&*store.files, &store.folders, restored.tree.last_processed())?;
+    let (accepted, current) = epochs?;
     let data = MemberData {
         may_start_empty,
         incomplete: ostler_data_dir::is_incomplete(&*store.files, &store.folders)?,

@@ -15,7 +15,7 @@ use crate::{
     chance::Chance,
     guarded::GUARDED,
     network::{Caller, Parcel},
-    world::{Event, Shape, World},
+    world::{Event, NO_END, Shape, World},
 };
 use control::{Holding, Note};
 use ostler_proto::{
@@ -24,7 +24,6 @@ use ostler_proto::{
     reply::Reply,
 };
 use ostler_server_core::{ClientRequest, ConnId};
-use ostler_zab::EpochLength;
 use pipe::pipe;
 use process::{Delivery, OpenConnection, Process, ProcessConfig};
 use std::{borrow::Cow, collections::BTreeMap};
@@ -374,7 +373,7 @@ impl World {
         self.quiet = true;
         // A new leader gives every session its whole timeout again. So in short epochs a dead holder's session never
         // ends.
-        if self.shape.epoch != EpochLength::default() {
+        if self.shape.epoch != NO_END {
             return;
         }
         let Some(first) = self.contenders.first() else { return };

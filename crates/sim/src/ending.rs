@@ -3,11 +3,10 @@
 use crate::{
     client::{Client, Intent},
     wire::{self, WireRequest},
-    world::{Event, World},
+    world::{Event, NO_END, World},
 };
 use ostler_proto::{id::SessionId, reply::Reply};
 use ostler_server_core::{ConnId, quorum::LocalSessions, sessions::Scope};
-use ostler_zab::EpochLength;
 use std::collections::BTreeSet;
 
 impl World {
@@ -113,7 +112,7 @@ impl World {
 
     fn assert_every_member_takes_a_write(&mut self) {
         // A short epoch may end at that moment, and an observer joins each one late.
-        let tries = if self.shape.epoch == EpochLength::default() { 1 } else { 12 };
+        let tries = if self.shape.epoch == NO_END { 1 } else { 12 };
         for id in self.members() {
             assert!((0..tries).any(|_| self.write_through(id)), "[liveness] server {id} takes no write");
         }

@@ -50,6 +50,10 @@ impl World {
         }
         self.trace(|| format!("server {id} dies: {ending:?}"));
         let process = (id, self.nodes[&id].life);
+        let disk = &self.nodes[&id].disk;
+        if self.serves(id) && disk.accepted() > disk.current() {
+            self.count("died in a move");
+        }
         let World { chance, nodes, .. } = self;
         let node = nodes.get_mut(&id).unwrap();
         node.disk.end(ending, chance);

@@ -4,7 +4,7 @@ use crate::{
     chance::Chance,
     fault::FaultKind,
     scenes::Scene,
-    world::{LOG_MS, Shape},
+    world::{LOG_MS, NO_END, Shape},
 };
 use ostler_server_core::quorum::{LocalSessions, ObserverOptions};
 use ostler_zab::EpochLength;
@@ -60,6 +60,7 @@ pub(crate) enum RandomStream {
     Swarm = 2,
     Shape = 3,
     Wide = 4,
+    Moves = 5,
 }
 
 impl Plan {
@@ -158,7 +159,30 @@ impl Plan {
             return scene.shape(self.seed);
         }
         let shape = self.usual_shape();
-        if self.is_wide() { self.widened(shape) } else { shape }
+        let shape = if self.is_wide() { self.widened(shape) } else { shape };
+        if self.is_moving() { self.with_moves(shape) } else { shape }
+    }
+
+    /// Whether counters end early, and leaders move on to the next epoch in place. One of seven seeds has that; the
+    /// runs of all other seeds stay as they were before.
+    fn is_moving(&self) -> bool {
+        self.seed % 7 == 5
+    }
+
+    fn with_moves(&self, shape: Shape) -> Shape {
+        let mut chance = self.chance(RandomStream::Moves);
+        let count = [chance.between(3, 10), chance.between(20, 60), chance.between(100, 200)];
+        let count = count[chance.below(3) as usize] as u32;
+        let servers = (self.voters + self.observers).into();
+        let lacks_moves = (chance.below(4) == 0).then(|| chance.between(1, servers) as i64);
+        Shape {
+            epoch: EpochLength { in_place: Some(count), enough: count + 60, most: count + 80 },
+            lacks_moves,
+            // In a short epoch, a learner that needs longer than the epoch lasts would never be synchronized.
+            log_ms: LOG_MS,
+            tree_ms: (0, 0),
+            ..shape
+        }
     }
 
     /// Whether the seed has the additional features of [`Plan::widened`]. Two of five seeds do; the runs of all other
@@ -208,8 +232,7 @@ impl Plan {
             contenders: self.contenders.into(),
             history: [4, 15, 500][one_of(3)],
             snapshot_txns: [4, 20, 200][one_of(3)],
-            epoch: [EpochLength::default(), EpochLength { enough: 100, most: 120 }, EpochLength::default()]
-                [one_of(3)],
+            epoch: [NO_END, EpochLength { in_place: None, enough: 100, most: 120 }, NO_END][one_of(3)],
             pace_ms: [20, 150, 500][one_of(3)],
             // A lock needs ephemerals.
             local: [LocalSessions::Off, LocalSessions::Upgradeable, LocalSessions::Fixed]
@@ -227,6 +250,7 @@ impl Plan {
             session_thieves: false,
             secret: false,
             secured: self.is_secured(),
+            lacks_moves: None,
             // No server may depend on it: with a minute, a server that waits for it is not back at the end.
             init_ms: [1_500, 60_000][one_of(2)],
             // Longer than many sessions of contenders: a server that is cut off notices that only after this time.

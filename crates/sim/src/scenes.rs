@@ -3,6 +3,8 @@
 //! Most scenes are only tests. A scene with a name can also be run like a seed: `ostler-sim --scene NAME`.
 
 #[cfg(test)]
+mod counter_ends;
+#[cfg(test)]
 mod courses;
 mod cut_acknowledgement;
 mod cut_off_holder;
@@ -38,11 +40,10 @@ mod two_changes;
 
 use crate::{
     plan::Plan,
-    world::{LOG_MS, Shape, World},
+    world::{LOG_MS, NO_END, Shape, World},
 };
 use ostler_planted::Bug;
 use ostler_server_core::quorum::{LocalSessions, ObserverOptions};
-use ostler_zab::EpochLength;
 
 /// A scene with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +152,7 @@ fn shape(seed: u64) -> Shape {
         contenders: 0,
         history,
         snapshot_txns,
-        epoch: EpochLength::default(),
+        epoch: NO_END,
         pace_ms: 1,
         local: LocalSessions::Off,
         read_only_after_ms: None,
@@ -169,5 +170,6 @@ fn shape(seed: u64) -> Shape {
         session_thieves: false,
         secret: false,
         secured: false,
+        lacks_moves: None,
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 use ostler_data_dir::recovery;
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
-    id::{ServerId, Zxid},
+    id::{Epoch, ServerId, Zxid},
     op::Op,
     quorum_packet::Packet,
 };
@@ -82,6 +82,9 @@ impl World {
             PersistOp::Truncate { reload: Some(_), .. } => self.count("cut and reload"),
             PersistOp::Truncate { .. } => self.count("cut"),
             PersistOp::Install(_) => self.count("install"),
+            PersistOp::SaveCurrent(_) if self.mode(id) == Some(MemberMode::Leader) => {
+                self.count("moved on in place");
+            }
             _ => {}
         }
         if let PersistOp::Append { zxid, record } = op {
@@ -346,7 +349,15 @@ impl World {
     fn assert_on_disk(&self, id: i64, packet: &Packet<'_>) {
         let disk = &self.nodes[&id].disk;
         let kept = match packet {
+            // An observer master passes on an epoch that has begun.
+            Packet::LeaderInfo { epoch, .. } if self.mode(id) == Some(MemberMode::Follower) => {
+                self.reference.decides(|voter| self.nodes[&voter].disk.accepted() >= *epoch)
+            }
             Packet::LeaderInfo { epoch, .. } => disk.accepted() >= *epoch,
+            // A learner that serves goes on logging after it has promised the epoch that its leader moves on to.
+            Packet::AckEpoch { current, .. } if self.serves(id) => {
+                current.is_none_or(|current| disk.accepted() > current)
+            }
             Packet::AckEpoch { last, .. } => {
                 let ends_there = last.counter() == 0 || self.nodes[&id].history.last() == *last;
                 ends_there && !disk.has_epoch_waiting()
@@ -355,17 +366,29 @@ impl World {
             Packet::Ack(zxid) => disk.has(*zxid),
             _ => true,
         };
-        let stale =
-            matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
+        if let Packet::NewLeader { epoch, .. } = packet
+            && self.mode(id) == Some(MemberMode::Leader)
+        {
+            let promised = |voter: i64| self.nodes[&voter].disk.accepted() >= *epoch;
+            assert!(
+                self.reference.decides(promised),
+                "[promised epoch] {id} uses {epoch:?}, which no quorum has promised"
+            );
+        }
+        // A learner that serves has promised the later epoch to the same leader, which moves on to it.
+        let stale = !self.serves(id)
+            && matches!(packet, Packet::Ack(zxid) if zxid.counter() == 0 && zxid.epoch() < disk.accepted());
         assert!(!stale, "[promised epoch] {id} follows {packet:?}, and has promised {:?}", disk.accepted());
         assert!(kept, "[disk first] {id} says {packet:?} before it is on disk");
     }
 
     /// Asserts that an epoch is promised to one leader only. The answer to a second leader carries no promise.
     fn check_promised_once(&mut self, id: i64, packet: &Packet<'_>) {
-        if let Packet::AckEpoch { current: Some(_), .. } = packet {
+        if let Packet::AckEpoch { current: Some(current), .. } = packet {
+            let serves = self.serves(id);
             let disk = &mut self.node(id).disk;
-            let epoch = disk.accepted();
+            // A learner that serves promises the next epoch to a leader that moves on. It may have promised more since.
+            let epoch = if serves { Epoch(current.0 + 1) } else { disk.accepted() };
             assert!(disk.note_promise(epoch), "[promised epoch] {id} promises {epoch:?} to a second leader");
         }
     }

@@ -108,6 +108,10 @@ pub(crate) struct Node {
     pub(crate) signs: SignsOfLife,
 }
 
+/// Epochs that do not end in a run.
+pub(crate) const NO_END: EpochLength =
+    EpochLength { in_place: None, enough: u32::MAX - 2_000_000, most: u32::MAX - 1_000_000 };
+
 /// The parameters of a run that a seed decides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
@@ -154,6 +158,9 @@ pub(crate) struct Shape {
     pub(crate) secret: bool,
     /// Servers have certificates, which can be refused, and clients log in by certificates and by SASL.
     pub(crate) secured: bool,
+    /// A server that cannot move on to another epoch in place whenever it starts for an odd number of times, as one of
+    /// another make, or of an earlier version.
+    pub(crate) lacks_moves: Option<i64>,
 }
 
 impl Shape {
@@ -330,6 +337,8 @@ impl World {
         );
         let node = self.node(id);
         node.history = history;
+        let lacks_moves = shape.lacks_moves == Some(id) && node.life % 2 == 1;
+        let in_place = shape.epoch.in_place.filter(|_| !lacks_moves);
         let core = CoreConfig {
             server: ServerId(id),
             tick_time_ms: TICK_MS,
@@ -354,7 +363,7 @@ impl World {
             refuse_others: true,
             voters_min: 2,
             observing: shape.observing,
-            epoch: shape.epoch,
+            epoch: EpochLength { in_place, ..shape.epoch },
             history: HistoryLimits { records: shape.history, bytes: 1 << 20 },
             local_sessions: shape.local,
             read_only_after_ms: shape.read_only_after_ms,

@@ -7,6 +7,7 @@
 
 mod discovery;
 mod duplicate_ids;
+pub mod moving;
 mod origin;
 mod refusal;
 mod synchronization;
@@ -15,6 +16,7 @@ pub use origin::{AddressMatch, LearnerOrigin};
 pub use refusal::Refusal;
 
 use discovery::Greeting;
+use moving::Move;
 
 use crate::{
     quorum::{Electorate, Quorum},
@@ -65,6 +67,8 @@ pub enum FromLearner {
         observer: bool,
         /// The highest epoch that it has accepted.
         accepted: Epoch,
+        /// It can move on to a later epoch on the same connection: see [`moving`].
+        moves: bool,
     },
     /// ACKEPOCH: the learner has the epoch as its accepted epoch on disk.
     AckEpoch {
@@ -102,6 +106,19 @@ pub enum LeadingOutput {
     },
     /// A quorum has the history: the epoch has begun, and clients may be served.
     Established(Epoch),
+    /// A quorum has promised the next epoch. Save it as the current epoch, send NEWLEADER to all
+    /// [`Leading::active_followers`], and number the next proposal in it, in one step.
+    MoveOn(Epoch),
+    /// A quorum has the border of the new epoch on disk. Call [`Leading::border_committed`] once everything before it is
+    /// committed.
+    BorderOnDisk(Epoch),
+    /// Everything before the new epoch is committed. Send LEADERINFO, NEWLEADER and UPTODATE to an observer.
+    MoveObserver {
+        /// The observer's connection.
+        link: LinkId,
+        /// The new epoch.
+        epoch: Epoch,
+    },
     /// Send UPTODATE to a learner: it may serve clients.
     UpToDate(LinkId),
     /// A learner has acknowledged proposals of an established epoch.
@@ -167,6 +184,8 @@ struct Learner {
     id: ServerId,
     observer: bool,
     origin: LearnerOrigin,
+    /// It can move on to a later epoch on the same connection.
+    moves: bool,
     stage: LearnerStage,
     heard: Mono,
     /// When it last made progress towards the history. Packets alone are not progress.
@@ -230,6 +249,8 @@ pub struct Leading {
     electorate: Electorate,
     timing: LeadingTiming,
     stage: Stage,
+    /// The move to the next epoch, while it is under way. The stage is `Broadcast` then.
+    moving: Option<Move>,
     /// When the leader steps down if the stage is not over.
     deadline: Mono,
     learners: BTreeMap<LinkId, Learner>,
@@ -257,6 +278,7 @@ impl Leading {
             electorate,
             timing,
             stage: Stage::Discovery { highest: own.accepted },
+            moving: None,
             // Upstream waits for `init` here as well. But connecting takes no time, and a server that does not connect
             // may have another leader.
             deadline: now.after(timing.init.min(timing.sync)),
@@ -278,6 +300,7 @@ impl Leading {
             electorate: Electorate::of(Quorum::majority([me])),
             timing,
             stage: Stage::Broadcast,
+            moving: None,
             deadline: Mono(0),
             learners: BTreeMap::new(),
             servers_with_data: BTreeSet::new(),
@@ -370,8 +393,8 @@ impl Leading {
         what: FromLearner,
         out: &mut Vec<LeadingOutput>,
     ) {
-        if let FromLearner::Info { id, observer, accepted } = what {
-            let greeting = Greeting { id, origin, observer, accepted };
+        if let FromLearner::Info { id, observer, accepted, moves } = what {
+            let greeting = Greeting { id, origin, observer, accepted, moves };
             return self.greeted(now, link, greeting, out);
         }
         let Some(learner) = self.learners.get_mut(&link) else {

@@ -63,6 +63,8 @@ pub enum LearningOutput {
     Ack(Zxid),
     /// Serve clients: the epoch has begun.
     Serve(Epoch),
+    /// The leader has moved on to this epoch, and everything before it is committed. Clients are served as before.
+    Moved(Epoch),
     /// Answer a heartbeat, with the zxid that came with it.
     Pong(Zxid),
     /// Close the connection to the leader, and look for a leader again.
@@ -118,6 +120,15 @@ enum Stage {
     Gone,
 }
 
+/// A move to the next epoch, at a learner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moving {
+    /// The next epoch is promised.
+    Promised(Epoch),
+    /// The border has come: later proposals are of the new epoch.
+    PastBorder,
+}
+
 /// A learner, from its connection to the leader to the end of the connection.
 #[derive(Debug)]
 pub struct Learning {
@@ -127,6 +138,8 @@ pub struct Learning {
     wants_tree: bool,
     epoch: Epoch,
     stage: Stage,
+    /// The move of the leader to the next epoch, while it is under way: see [`crate::leading::moving`].
+    moving: Option<Moving>,
     /// The last transaction in the log.
     last: Zxid,
     /// Transactions that are logged and not committed.
@@ -146,6 +159,7 @@ impl Learning {
             wants_tree: false,
             epoch: own.accepted,
             stage: Stage::Greeting,
+            moving: None,
             last: own.last,
             pending: VecDeque::new(),
             tree_through: Zxid::ZERO,
@@ -227,6 +241,18 @@ impl Learning {
             // The acknowledgement of NEWLEADER must be the first word after the history, and may still wait for
             // the disk: until the epoch has begun heartbeats are not answered.
             (Stage::Syncing | Stage::Ready, From::Ping(_)) => {}
+            (Stage::Following, From::LeaderInfo(next)) if self.moving.is_none() => {
+                self.promise_next(next, out)
+            }
+            (Stage::Following, From::NewLeader(epoch)) if self.moving == Some(Moving::Promised(epoch)) => {
+                self.pass_border(epoch, out);
+            }
+            (Stage::Following, From::UpToDate)
+                if self.moving == Some(Moving::PastBorder) && !self.has_pending_before_border() =>
+            {
+                self.moving = None;
+                out.push(LearningOutput::Moved(self.epoch));
+            }
             (Stage::Following, From::Ping(zxid)) => out.push(LearningOutput::Pong(zxid)),
             _ => self.hang_up(HangUp::OutOfTurn, out),
         }
@@ -253,6 +279,37 @@ impl Learning {
         out.push(LearningOutput::AckEpoch { last: self.last_to_tell(), current });
     }
 
+    /// The leader moves on, and asks for a promise. As in discovery, a promise that was given to another leader is not
+    /// given again.
+    fn promise_next(&mut self, next: Epoch, out: &mut Vec<LearningOutput>) {
+        let accepted = self.own.accepted.max(self.epoch);
+        if next > Epoch::LAST || next <= self.epoch {
+            return self.hang_up(HangUp::OutOfTurn, out);
+        }
+        if next < accepted {
+            return self.hang_up(HangUp::StaleEpoch { proposed: next, accepted }, out);
+        }
+        let current = (next > accepted).then_some(self.epoch);
+        if current.is_some() {
+            out.push(LearningOutput::SaveAccepted(next));
+        }
+        (self.own.accepted, self.moving) = (next, Some(Moving::Promised(next)));
+        out.push(LearningOutput::AckEpoch { last: self.last, current });
+    }
+
+    /// The border has come. The current epoch goes to the disk after everything before the border.
+    fn pass_border(&mut self, epoch: Epoch, out: &mut Vec<LearningOutput>) {
+        (self.epoch, self.own.current, self.moving) = (epoch, epoch, Some(Moving::PastBorder));
+        if !planted::is(Bug::MoveNotSaved) {
+            out.push(LearningOutput::SaveCurrent(epoch));
+        }
+        out.push(LearningOutput::Ack(Zxid::new(epoch, 0)));
+    }
+
+    fn has_pending_before_border(&self) -> bool {
+        self.pending.front().is_some_and(|zxid| zxid.epoch() < self.epoch)
+    }
+
     /// The last zxid to send with ACKEPOCH. To get a whole tree this server sends the first zxid of a later epoch:
     /// leaders answer that with SNAP, Java's too. It is above every zxid of the ensemble, so a leader that still
     /// compares it with its own history refuses this server. Nothing is lost then.
@@ -276,6 +333,10 @@ impl Learning {
     fn proposed(&mut self, zxid: Zxid, record: Record, out: &mut Vec<LearningOutput>) {
         if zxid <= self.tree_through {
             return;
+        }
+        // The first proposal of an epoch comes after its border.
+        if zxid.epoch() > self.epoch {
+            return self.hang_up(HangUp::OutOfTurn, out);
         }
         let follows =
             if zxid.epoch() == self.last.epoch() { zxid.0 == self.last.0 + 1 } else { zxid > self.last };

@@ -6,11 +6,15 @@
 use crate::quorum::Electorate;
 use alloc::collections::BTreeMap;
 use ostler_planted::{self as planted, Bug};
-use ostler_proto::id::{ServerId, Zxid};
+use ostler_proto::id::{Epoch, ServerId, Zxid};
 
 /// The number of proposals after which an epoch ends. A zxid can count 4,294,967,295 of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EpochLength {
+    /// After this number of proposals the leader moves on to the next epoch in place, without an election, as soon as
+    /// all its learners can: see [`crate::leading::moving`]. `None` turns this off, and then this server does not tell
+    /// its leader that it can.
+    pub in_place: Option<u32>,
     /// After this number of proposals the epoch ends as soon as nothing is under way.
     pub enough: u32,
     /// After this number it ends in any case.
@@ -18,9 +22,14 @@ pub struct EpochLength {
 }
 
 impl Default for EpochLength {
-    /// The distances leave room for everything that one step may propose, such as the end of every session.
+    /// The distances leave room for everything that one step may propose, such as the end of every session. Six million
+    /// proposals are minutes of work, and a move takes milliseconds.
     fn default() -> Self {
-        EpochLength { enough: u32::MAX - 2_000_000, most: u32::MAX - 1_000_000 }
+        EpochLength {
+            in_place: Some(u32::MAX - 8_000_000),
+            enough: u32::MAX - 2_000_000,
+            most: u32::MAX - 1_000_000,
+        }
     }
 }
 
@@ -30,13 +39,21 @@ pub struct Proposals {
     electorate: Electorate,
     acknowledged: BTreeMap<ServerId, Zxid>,
     proposed: Zxid,
+    /// The zxid that the next proposal will get.
+    next: Zxid,
     committed: Zxid,
 }
 
 impl Proposals {
     /// For an epoch that begins with a history up to `last`, all of it committed.
     pub fn new(electorate: Electorate, last: Zxid) -> Self {
-        Proposals { electorate, acknowledged: BTreeMap::new(), proposed: last, committed: last }
+        Proposals {
+            electorate,
+            acknowledged: BTreeMap::new(),
+            proposed: last,
+            next: last.next(),
+            committed: last,
+        }
     }
 
     /// From now on this electorate decides. Earlier acknowledgements may be enough for it: call [`Proposals::count`].
@@ -51,19 +68,36 @@ impl Proposals {
 
     /// The zxid that the next proposal will get.
     pub fn next_zxid(&self) -> Zxid {
-        self.proposed.next()
+        self.next
+    }
+
+    /// From now on proposals are numbered in this later epoch, from 1. All earlier ones commit before them.
+    pub fn move_to(&mut self, epoch: Epoch) {
+        assert!(epoch > self.proposed.epoch(), "{epoch:?} comes after {}", self.proposed);
+        self.next = Zxid::new(epoch, 1);
     }
 
     /// Counts one more proposal, and returns its zxid, which is [`Proposals::next_zxid`].
     pub fn propose(&mut self) -> Zxid {
-        self.proposed = self.proposed.next();
+        self.proposed = self.next;
+        self.next = self.proposed.next();
         self.proposed
     }
 
     /// Whether the epoch has to end because its counter is nearly full. The next epoch counts from 0 again.
     pub fn is_over(&self, length: EpochLength) -> bool {
-        let count = self.proposed.counter();
+        let count = self.counted();
         count >= length.most || (count >= length.enough && self.committed == self.proposed)
+    }
+
+    /// Whether it is time to move on to the next epoch in place.
+    pub fn may_move(&self, length: EpochLength) -> bool {
+        length.in_place.is_some_and(|count| self.counted() >= count)
+    }
+
+    /// The number of proposals of the epoch in which the next one will be.
+    fn counted(&self) -> u32 {
+        self.next.previous().counter()
     }
 
     /// The last proposal.
@@ -112,7 +146,6 @@ impl Proposals {
 mod tests {
     use super::*;
     use crate::quorum::Quorum;
-    use ostler_proto::id::Epoch;
 
     #[test]
     fn a_quorum_of_disks_commits() {
@@ -169,7 +202,7 @@ mod tests {
     #[test]
     fn an_epoch_ends_in_a_quiet_moment_or_before_it_cannot_count_on() {
         let me = ServerId(1);
-        let length = EpochLength { enough: 3, most: 5 };
+        let length = EpochLength { in_place: None, enough: 3, most: 5 };
         let mut proposals = Proposals::new(Electorate::of(Quorum::majority([me])), Zxid::new(Epoch(7), 0));
         let mut over = |act: fn(&mut Proposals)| {
             act(&mut proposals);
@@ -192,8 +225,49 @@ mod tests {
         let last = |counter| Zxid::new(Epoch(7), counter);
         for (counter, over) in [(2, false), (3, true), (4, true)] {
             let proposals = Proposals::new(Electorate::of(Quorum::majority([me])), last(counter));
-            assert_eq!(proposals.is_over(EpochLength { enough: 3, most: 5 }), over, "{counter}");
+            assert_eq!(
+                proposals.is_over(EpochLength { in_place: None, enough: 3, most: 5 }),
+                over,
+                "{counter}"
+            );
         }
+    }
+
+    #[test]
+    fn an_epoch_that_has_moved_on_counts_from_one_and_commits_in_order() {
+        let [one, two, three] = [1, 2, 3].map(ServerId);
+        let at = |epoch, counter| Zxid::new(Epoch(epoch), counter);
+        let length = EpochLength { in_place: Some(3), enough: 4, most: 5 };
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([one, two, three])), at(7, 2));
+        assert!(!proposals.may_move(length));
+        assert_eq!(proposals.propose(), at(7, 3));
+        assert!(proposals.may_move(length));
+        proposals.move_to(Epoch(8));
+        assert!(
+            !proposals.may_move(length) && !proposals.is_over(length),
+            "the new epoch has counted nothing"
+        );
+        assert_eq!((proposals.proposed(), proposals.next_zxid()), (at(7, 3), at(8, 1)));
+        assert_eq!(proposals.propose(), at(8, 1));
+        assert_eq!(proposals.acknowledge(one, at(8, 1)), at(7, 2));
+        assert_eq!(proposals.acknowledge(two, at(7, 3)), at(7, 3), "one server has nothing of the new epoch");
+        assert_eq!(proposals.acknowledge(two, at(8, 1)), at(8, 1));
+    }
+
+    /// The counter of a standalone server goes on into the next epoch by itself, if it is not moved on before.
+    #[test]
+    fn a_counter_at_its_very_end_can_still_move_on() {
+        let last = Zxid::new(Epoch(7), u32::MAX);
+        let mut proposals = Proposals::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
+        assert!(proposals.may_move(EpochLength::default()));
+        proposals.move_to(Epoch(8));
+        assert_eq!(proposals.propose(), Zxid::new(Epoch(8), 1));
+    }
+
+    #[test]
+    fn a_lone_zxid_of_zero_counts_nothing() {
+        let proposals = Proposals::new(Electorate::of(Quorum::majority([ServerId(1)])), Zxid::ZERO);
+        assert!(!proposals.may_move(EpochLength::default()) && !proposals.is_over(EpochLength::default()));
     }
 
     #[test]
@@ -202,6 +276,7 @@ mod tests {
         let last = Zxid::new(Epoch(7), length.most);
         let proposals = Proposals::new(Electorate::of(Quorum::majority([ServerId(1)])), last);
         assert!(proposals.is_over(length) && length.enough < length.most);
+        assert!(length.in_place.is_some_and(|count| count < length.enough - 1_000_000));
         assert_eq!(Zxid(last.0 + 1_000_000).epoch(), Epoch(7));
     }
 

@@ -238,3 +238,52 @@ fn words_out_of_turn_end_the_connection() {
         );
     }
 }
+
+#[test]
+fn a_learner_moves_on_with_its_leader_and_saves_each_step_before_it_says_so() {
+    let six = Epoch(6);
+    for observer in [false, true] {
+        let mut learning = Learning::new(OWN, observer);
+        let words = [From::LeaderInfo(Epoch(5)), From::Diff, From::NewLeader(Epoch(5)), From::UpToDate];
+        hear(&mut learning, words);
+        hear(&mut learning, [proposal(at(5, 1))]);
+        let promise = [Out::SaveAccepted(six), Out::AckEpoch { last: at(5, 1), current: Some(Epoch(5)) }];
+        assert_eq!(hear(&mut learning, [From::LeaderInfo(six)]), promise);
+        assert_eq!(hear(&mut learning, [proposal(at(5, 2))])[0], append(at(5, 2)), "the epoch goes on");
+        let border = [Out::SaveCurrent(six), Out::Ack(at(6, 0))];
+        assert_eq!(hear(&mut learning, [From::NewLeader(six)]), border);
+        assert_eq!(hear(&mut learning, [proposal(at(6, 1))])[0], append(at(6, 1)));
+        let commits = [From::Commit(at(5, 1)), From::Commit(at(5, 2))];
+        assert_eq!(hear(&mut learning, commits), [Out::Commit(at(5, 1)), Out::Commit(at(5, 2))]);
+        assert_eq!(hear(&mut learning, [From::UpToDate]), [Out::Moved(six)]);
+        assert_eq!(hear(&mut learning, [From::Commit(at(6, 1))]), [Out::Commit(at(6, 1))]);
+        assert!(learning.is_following());
+        let again = [Out::SaveAccepted(Epoch(7)), Out::AckEpoch { last: at(6, 1), current: Some(six) }];
+        assert_eq!(hear(&mut learning, [From::LeaderInfo(Epoch(7))]), again);
+    }
+}
+
+#[test]
+fn a_leader_that_moves_on_out_of_turn_is_left() {
+    let six = || From::LeaderInfo(Epoch(6));
+    let courses: [(&str, Vec<From>); 8] = [
+        ("no promise was asked for", vec![From::NewLeader(Epoch(6))]),
+        ("another epoch was promised", vec![six(), From::NewLeader(Epoch(7))]),
+        ("the border is missing", vec![six(), From::UpToDate]),
+        ("a proposal comes before its border", vec![six(), proposal(at(6, 1))]),
+        ("the epoch is not later", vec![From::LeaderInfo(Epoch(5))]),
+        ("it goes back", vec![From::LeaderInfo(Epoch(4))]),
+        ("a second move begins before the first ends", vec![six(), From::LeaderInfo(Epoch(7))]),
+        (
+            "something before the border is not committed",
+            vec![proposal(at(5, 1)), six(), From::NewLeader(Epoch(6)), From::UpToDate],
+        ),
+    ];
+    for (why, course) in courses {
+        let mut learning = following();
+        assert_eq!(hear(&mut learning, course).last(), Some(&Out::HangUp(HangUp::OutOfTurn)), "{why}");
+    }
+    let mut learning = following();
+    let last = From::LeaderInfo(Epoch(Epoch::LAST.0 + 1));
+    assert_eq!(hear(&mut learning, [last]), [Out::HangUp(HangUp::OutOfTurn)]);
+}

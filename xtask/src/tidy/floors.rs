@@ -17,7 +17,7 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 20] = [
+const CRATES: [CrateFloor; 21] = [
     crate_floor("ostler", 6, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-backup", 5, false),

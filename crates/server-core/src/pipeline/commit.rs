@@ -76,6 +76,7 @@ impl Server {
                 return;
             }
             self.backlog.commits_are_next = false;
+            self.end_move_if_committed(cx);
             let Some(proposal) = self.pipeline.outstanding.pop_front() else { return };
             self.send_commit(cx, &proposal);
             self.commit(cx, &proposal);
@@ -87,6 +88,7 @@ impl Server {
             }
             self.remember(proposal);
         }
+        self.end_move_if_committed(cx);
     }
 
     /// Notes for one proposal in a thousand how long each server took to acknowledge it, as upstream does

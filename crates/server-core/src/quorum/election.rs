@@ -212,9 +212,11 @@ impl Server {
         self.dial(cx, leader);
     }
 
-    /// Ends an epoch before its counter is full. The next begins at 0. If possible it ends while no proposal is
-    /// outstanding; upstream ends it during a write.
+    /// Ends an epoch before its counter is full. The next begins at 0, in place if that is possible: see
+    /// [`super::epoch_move`]. Otherwise an election follows, if possible while no proposal is outstanding; upstream
+    /// begins it during a write.
     pub(crate) fn end_full_epoch(&mut self, cx: &mut Context<'_>) {
+        self.begin_move_if_due(cx);
         let (Some(proposals), Some(ensemble)) = (self.role.proposals(), self.role.ensemble()) else { return };
         if proposals.is_over(ensemble.config.epoch) {
             let proposed = proposals.proposed();

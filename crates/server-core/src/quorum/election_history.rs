@@ -244,7 +244,10 @@ impl Server {
         let Some(ensemble) = self.role.ensemble_mut() else { return };
         let at = now.mono;
         match output {
-            LearningOutput::AckEpoch { .. } => ensemble.election_history.discovered(at, ensemble.accepted),
+            // A promise to a leader that moves on in place is no part of an election.
+            LearningOutput::AckEpoch { .. } if ensemble.following().is_none() => {
+                ensemble.election_history.discovered(at, ensemble.accepted);
+            }
             LearningOutput::Truncate(to) => ensemble.election_history.takeover(at, Takeover::Truncated(*to)),
             LearningOutput::Install(of) => ensemble.election_history.takeover(at, Takeover::Snapshot(*of)),
             LearningOutput::Serve(_) => ensemble.election_history.synchronised(at),

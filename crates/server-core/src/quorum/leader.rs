@@ -13,7 +13,10 @@ use crate::{
     effect::{Effect, PeerMessage, PersistOp},
     input::Now,
     pipeline::Outstanding,
-    quorum::role::{Leader, Learners, MemberRole},
+    quorum::{
+        MemberMode,
+        role::{Leader, Learners, MemberRole},
+    },
     server::Server,
     sessions::passwords::NewPasswords,
 };
@@ -89,6 +92,9 @@ impl Server {
                 }
                 LeadingOutput::Synchronise { link, last } => self.synchronise(cx, link, last),
                 LeadingOutput::Established(epoch) => self.begin_epoch(cx, epoch),
+                LeadingOutput::MoveOn(epoch) => self.move_on(cx, epoch),
+                LeadingOutput::BorderOnDisk(_) => self.end_move_if_committed(cx),
+                LeadingOutput::MoveObserver { link, epoch } => self.move_observer(cx, link, epoch),
                 LeadingOutput::UpToDate(link) => {
                     self.sync_ends(link);
                     self.note_joined(link);
@@ -137,6 +143,10 @@ impl Server {
     pub(super) fn save_current(&mut self, cx: &mut Context<'_>, epoch: Epoch) {
         let search_id = self.search_id();
         if let Some(ensemble) = self.role.ensemble_mut() {
+            // A server that serves moves on in place: see `begun`.
+            if matches!(ensemble.mode(), MemberMode::Looking | MemberMode::ReadOnly) {
+                ensemble.begun = epoch;
+            }
             ensemble.current = epoch;
             ensemble.incomplete = false;
         }

@@ -122,7 +122,9 @@ impl Server {
             }
             Packet::NewLeader { epoch, config } => {
                 self.handle_config(cx, &config);
-                self.tree.trust_digests_after(self.proposed());
+                if !self.follows() {
+                    self.tree.trust_digests_after(self.proposed());
+                }
                 FromLeader::NewLeader(epoch)
             }
             Packet::UpToDate => FromLeader::UpToDate,
@@ -203,6 +205,7 @@ impl Server {
                 }
                 LearningOutput::Commit(zxid) => self.commit_next(cx, zxid),
                 LearningOutput::Serve(epoch) => self.serve_clients(cx, epoch),
+                LearningOutput::Moved(epoch) => self.moved_with_leader(cx, epoch),
                 LearningOutput::Pong(zxid) => self.pong(cx, zxid),
                 LearningOutput::HangUp(HangUp::StaleEpoch { proposed, accepted }) => {
                     tracing::warn!(

@@ -77,7 +77,7 @@ impl Server {
             me: ensemble.me,
             leader: ensemble.leader(),
             stage: ensemble.stage(),
-            epoch: ensemble.current_epoch(),
+            epoch: ensemble.begun_epoch(),
             membership: ensemble.config.membership.clone(),
             synced,
         })

@@ -207,9 +207,9 @@ impl Server {
     pub(super) fn delay_for_commits(&mut self, link: LinkId, has: Zxid) -> bool {
         let applied = self.complete_through();
         let Some(ensemble) = self.role.ensemble_mut() else { return false };
-        let epoch = ensemble.current;
         let Some(master) = ensemble.role.observer_master_mut() else { return false };
-        if has <= applied || has.epoch() != epoch {
+        // The epoch of the observers: while the leader moves on in place, this server's current epoch may be later.
+        if has <= applied || Some(has.epoch()) != master.observers.leading.epoch() {
             return false;
         }
         master.ahead.insert(link, has);

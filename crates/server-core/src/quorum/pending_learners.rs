@@ -154,7 +154,7 @@ mod tests {
     use ostler_proto::id::Epoch;
 
     fn early(link: u64, id: i64, place: AddressMatch) -> PendingLearner {
-        let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(0) };
+        let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(0), moves: false };
         let origin = LearnerOrigin { place, linked: true };
         PendingLearner { link: LinkId(link), info, origin, config_version: 0 }
     }

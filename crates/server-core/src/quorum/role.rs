@@ -16,11 +16,11 @@ use alloc::{
     vec::Vec,
 };
 use ostler_proto::{
-    id::{ServerId, SessionId, Zxid},
+    id::{Epoch, ServerId, SessionId, Zxid},
     quorum_packet::Packet,
 };
 use ostler_zab::{
-    Proposals,
+    EpochLength, Proposals,
     leading::{Leading, LinkId},
     learning::Learning,
 };
@@ -29,9 +29,18 @@ use ostler_zab::{
 #[derive(Debug)]
 pub(crate) enum Role {
     /// It is in no ensemble: a quorum of one, which leads from its start to its end.
-    Standalone(Proposals),
+    Standalone(Standalone),
     /// It is a member of an ensemble.
     Member(Box<Ensemble>),
+}
+
+/// A standalone server.
+#[derive(Debug)]
+pub(crate) struct Standalone {
+    pub(crate) proposals: Proposals,
+    /// The accepted epoch on disk, if there is one.
+    pub(crate) accepted: Epoch,
+    pub(crate) epoch: EpochLength,
 }
 
 impl Role {
@@ -57,14 +66,14 @@ impl Role {
     /// Numbers proposals and counts acknowledgements, while this server leads.
     pub(crate) fn proposals(&self) -> Option<&Proposals> {
         match self {
-            Role::Standalone(proposals) => Some(proposals),
+            Role::Standalone(standalone) => Some(&standalone.proposals),
             Role::Member(ensemble) => ensemble.role.leader()?.proposals.as_ref(),
         }
     }
 
     pub(crate) fn proposals_mut(&mut self) -> Option<&mut Proposals> {
         match self {
-            Role::Standalone(proposals) => Some(proposals),
+            Role::Standalone(standalone) => Some(&mut standalone.proposals),
             Role::Member(ensemble) => ensemble.role.leader_mut()?.proposals.as_mut(),
         }
     }

@@ -152,7 +152,13 @@ fn a_session_that_does_not_live_is_nobodys_at_a_follower() {
         member.step(ostler_server_core::Input::ObserverCalls { link });
         let config_version = config(&[1, 2, 3], at(1, 0)).version;
         let server = Some(ServerId(link.0 as i64 - 50));
-        let info = LearnerInfo { server, protocol: PROTOCOL_VERSION, config_version, knows_secrets: false };
+        let info = LearnerInfo {
+            server,
+            protocol: PROTOCOL_VERSION,
+            config_version,
+            knows_secrets: false,
+            moves_in_place: false,
+        };
         member.hears(link, Packet::ObserverInfo { accepted: Epoch(2), info });
         member.hears(link, Packet::AckEpoch { last: at(0, 0), current: None });
         member.hears(link, Packet::Ack(at(2, 0)));

@@ -35,6 +35,7 @@ fn a_follower_that_comes_back_ahead_of_the_commits_counts_when_it_has_them_again
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     member.hears(again, Packet::FollowerInfo { accepted: Epoch(2), info });
     member.hears(again, Packet::AckEpoch { last: proposed, current: None });

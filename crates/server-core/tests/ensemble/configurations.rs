@@ -140,6 +140,7 @@ fn a_learner_that_loses_its_vote_during_synchronization_looks_again() {
         protocol: PROTOCOL_VERSION,
         config_version: between.version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     let expected = Packet::ObserverInfo { accepted: Epoch(1), info };
     let says_so = |effect: &Effect| matches!(effect, Effect::ToPeer { message: PeerMessage::Packet(packet), .. } if *packet == expected);
@@ -203,6 +204,7 @@ fn a_start_takes_up_a_saved_number_while_the_configuration_has_none() {
             protocol: PROTOCOL_VERSION,
             config_version: membership.version,
             knows_secrets: false,
+            moves_in_place: false,
         };
         member.hears(link, Packet::FollowerInfo { accepted: Epoch(4), info });
         member.hears(link, Packet::AckEpoch { last: Zxid::ZERO, current: Some(Epoch(4)) });
@@ -255,7 +257,13 @@ fn a_learner_with_an_old_configuration_gets_no_change_that_may_not_commit() {
     let newest = config(&[1, 2, 3], at(1, 3));
     let info = |server: i64, of: &Membership| {
         let (server, protocol) = (Some(ServerId(server)), PROTOCOL_VERSION);
-        let info = LearnerInfo { server, protocol, config_version: of.version, knows_secrets: false };
+        let info = LearnerInfo {
+            server,
+            protocol,
+            config_version: of.version,
+            knows_secrets: false,
+            moves_in_place: false,
+        };
         Packet::FollowerInfo { accepted: Epoch(1), info }
     };
     let tree = tree_with(&[&oldest, &between, &newest]);

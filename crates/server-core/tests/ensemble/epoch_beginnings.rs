@@ -21,6 +21,7 @@ fn observer_comes(follower: &mut Follower, has: Zxid) {
         protocol: PROTOCOL_VERSION,
         config_version: config(&[1, 2, 3], at(1, 0)).version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     let member = &mut follower.member;
     member.step(Input::ObserverCalls { link: OBSERVER });

@@ -53,6 +53,7 @@ fn comes(member: &mut Member, server: i64, link: LinkId, observes: bool, last: Z
         protocol: PROTOCOL_VERSION,
         config_version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     let accepted = Epoch(1);
     let packet = if observes {

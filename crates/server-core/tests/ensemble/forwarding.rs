@@ -164,6 +164,7 @@ fn requests_of_a_learner_without_the_history_are_ignored() {
         protocol: PROTOCOL_VERSION,
         config_version: 0,
         knows_secrets: false,
+        moves_in_place: false,
     };
     let logged = |member: &Member| {
         let is_record =

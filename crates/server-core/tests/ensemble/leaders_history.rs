@@ -185,6 +185,7 @@ fn observers_of_an_observer_master_get_the_next_leaders_name() {
         protocol: PROTOCOL_VERSION,
         config_version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     follower.member.step(Input::ObserverCalls { link });
     follower.member.hears(link, Packet::ObserverInfo { accepted: Epoch(2), info });

@@ -106,6 +106,7 @@ fn a_learner_that_waits_for_the_log_is_not_refused_as_silent() {
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     member.hears(three, Packet::FollowerInfo { accepted: Epoch(1), info });
     member.hears(three, Packet::AckEpoch { last: at(1, 2), current: Some(Epoch(1)) });

@@ -119,6 +119,7 @@ fn the_first_leader_of_a_new_ensemble_keeps_the_votes_of_the_others_if_its_epoch
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     let link = LinkId(2);
     leader.hears(link, Packet::FollowerInfo { accepted: Epoch(0), info });

@@ -8,6 +8,7 @@ mod configurations;
 mod disks;
 mod election_history;
 mod epoch_beginnings;
+mod epoch_moves;
 mod figures;
 mod follower;
 mod forwarding;

@@ -96,7 +96,7 @@ impl Member {
             refuse_others: true,
             voters_min: 2,
             observing: ObserverOptions::default(),
-            epoch: EpochLength::default(),
+            epoch: EpochLength { in_place: None, ..EpochLength::default() },
             history: HistoryLimits { records: 100, bytes: 1 << 20 },
             local_sessions: LocalSessions::Off,
             read_only_after_ms: None,
@@ -255,6 +255,7 @@ impl Member {
                 protocol: PROTOCOL_VERSION,
                 config_version: under.version,
                 knows_secrets: false,
+                moves_in_place: true,
             };
             self.hears(LinkId(*follower as u64), Packet::FollowerInfo { accepted: Epoch(epoch - 1), info });
         }

@@ -26,6 +26,7 @@ fn info(server: i64) -> LearnerInfo {
         protocol: PROTOCOL_VERSION,
         config_version,
         knows_secrets: false,
+        moves_in_place: false,
     }
 }
 

@@ -256,6 +256,7 @@ fn a_learner_that_cannot_judge_passwords_stays_outside() {
                 protocol: PROTOCOL_VERSION,
                 config_version: ensemble.version,
                 knows_secrets,
+                moves_in_place: false,
             };
             let (accepted, link) = (Epoch(1), LinkId(number as u64));
             let packet = if observes {

@@ -93,6 +93,7 @@ fn is_joined_by_the_second(
         protocol: PROTOCOL_VERSION,
         config_version: ensemble.version,
         knows_secrets: false,
+        moves_in_place: false,
     };
     member.hears(link, Packet::FollowerInfo { accepted: Epoch(current), info });
     member.hears(link, Packet::AckEpoch { last, current: Some(Epoch(current)) });

@@ -25,9 +25,20 @@ impl Disk {
     pub(crate) fn push(&mut self, seq: PersistSeq, act: PersistOp) {
         assert_eq!(seq.0, self.acts.len() as u64 + 1, "acts are numbered 1, 2, 3...");
         if let PersistOp::Append { zxid, .. } = &act {
-            assert_eq!(*zxid, self.last().next(), "every write takes the next zxid");
+            let begun = self.acts.iter().rev().find_map(|act| match act {
+                PersistOp::SaveCurrent(epoch) => Some(Zxid::new(*epoch, 1)),
+                _ => None,
+            });
+            let next = self.last().next();
+            assert_eq!(*zxid, begun.unwrap_or(next).max(next), "every write takes the next zxid");
         }
-        let lone = matches!(act, PersistOp::Append { .. } | PersistOp::RollLog);
+        let lone = matches!(
+            act,
+            PersistOp::Append { .. }
+                | PersistOp::RollLog
+                | PersistOp::SaveAccepted(_)
+                | PersistOp::SaveCurrent(_)
+        );
         assert!(lone, "{act:?} is for members of an ensemble");
         self.acts.push(act);
     }
@@ -59,6 +70,11 @@ impl Disk {
     pub(crate) fn advance(&mut self, acts: usize) -> PersistSeq {
         self.reported += acts.min(self.waiting());
         PersistSeq(self.reported as u64)
+    }
+
+    /// All acts that were asked for, in order.
+    pub(crate) fn acts(&self) -> &[PersistOp] {
+        &self.acts
     }
 
     /// The records appended so far, in order.

@@ -283,3 +283,29 @@ fn t3_writes_of_a_connection_that_is_gone_still_happen() {
     assert_eq!(m.seen(a), [""; 0], "there is nobody to tell");
     assert_eq!(m.send(b, get("/a")), Xid(1));
 }
+
+/// A standalone server is a quorum of one: its counter goes on in the next epoch, whose number is on disk before.
+#[test]
+fn the_counter_of_a_standalone_server_moves_on_in_place() {
+    use ostler_proto::id::Epoch;
+    use ostler_server_core::PersistOp;
+    use ostler_zab::EpochLength;
+    let mut m = Member::new();
+    let length = EpochLength { in_place: Some(3), enough: 5, most: 6 };
+    m.server.set_standalone_epochs(Epoch(4), length);
+    let client = m.join();
+    for name in ["/a", "/b", "/c", "/d"] {
+        m.send(client, create(name));
+    }
+    m.flush();
+    let zxids: Vec<Zxid> = m.disk.records().map(|(zxid, _)| zxid).collect();
+    let expected = [Zxid(1), Zxid(2), Zxid(3), Zxid::new(Epoch(5), 1), Zxid::new(Epoch(5), 2)];
+    assert_eq!(zxids, expected, "above the epoch that was accepted in an ensemble");
+    let epochs: Vec<&PersistOp> =
+        m.disk.acts().iter().filter(|act| !matches!(act, PersistOp::Append { .. })).collect();
+    assert!(
+        matches!(epochs[..], [PersistOp::SaveAccepted(Epoch(5)), PersistOp::SaveCurrent(Epoch(5))]),
+        "{epochs:?}"
+    );
+    assert_eq!(m.server.tree().last_processed(), Zxid::new(Epoch(5), 2));
+}

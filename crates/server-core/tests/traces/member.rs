@@ -123,7 +123,7 @@ impl Member {
             refuse_others: true,
             voters_min: 2,
             observing: ObserverOptions::default(),
-            epoch: EpochLength::default(),
+            epoch: EpochLength { in_place: None, ..EpochLength::default() },
             history: HistoryLimits { records: kept, bytes: 1 << 20 },
             local_sessions: LocalSessions::Off,
             read_only_after_ms: None,

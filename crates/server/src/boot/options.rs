@@ -115,7 +115,7 @@ pub(super) fn ensemble_config(
             election_delay: ensemble.observer_election_delay_ms,
             reconnect_delay: ensemble.observer_reconnect_delay_ms,
         },
-        epoch: EpochLength::default(),
+        epoch: epoch_length(config),
         history: HistoryLimits {
             records: HISTORY_RECORDS.max(ensemble.commit_log_count as usize),
             bytes: HISTORY_BYTES,
@@ -128,6 +128,16 @@ pub(super) fn ensemble_config(
         current: data.current,
         log_from: data.log_from,
     }
+}
+
+/// The least `epochLength`: shorter epochs would end before learners have joined them.
+const EPOCH_LENGTH_MIN: u32 = 1_000;
+
+pub(super) fn epoch_length(config: &ServerConfig) -> EpochLength {
+    let default = EpochLength::default();
+    let in_place = (config.epoch_length > 0).then(|| config.epoch_length.max(EPOCH_LENGTH_MIN));
+    let times = |factor| in_place.map_or(u32::MAX, |count| count.saturating_mul(factor));
+    EpochLength { in_place, enough: default.enough.min(times(2)), most: default.most.min(times(3)) }
 }
 
 pub(super) fn backlog(clients: &ClientPortSettings) -> i32 {

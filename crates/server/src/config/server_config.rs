@@ -51,6 +51,8 @@ pub struct ServerConfig {
     pub strict: bool,
     /// Whether reconfiguration requests are processed; false by default, which refuses them.
     pub reconfig_enabled: bool,
+    /// After this number of transactions a leader begins the next epoch in place; 4,286,967,295 by default, 0 for never.
+    pub epoch_length: u32,
     /// `None`, the default, if nothing is audited.
     pub audit: Option<AuditSettings>,
     /// The text of zoo.cfg, with the values of secrets masked.
@@ -171,6 +173,7 @@ fn assemble(
         readonly_mode_enabled,
         strict,
         reconfig_enabled: settings.bool("reconfigEnabled"),
+        epoch_length: settings.unsigned("epochLength"),
         audit: None,
         initial_configuration: String::new(),
         admin: None,

@@ -164,7 +164,7 @@ fn a_late_write_through_another_server_does_not_happen() {
 #[test]
 fn an_epoch_that_has_counted_far_enough_ends_and_the_next_begins() {
     for seed in 0..12 {
-        let mut world = three_that_lead(seed, EpochLength { enough: 30, most: 40 });
+        let mut world = three_that_lead(seed, EpochLength { in_place: None, enough: 30, most: 40 });
         let leader = world.leader().unwrap();
         let epoch = world.epoch_of(leader);
         let members = [leader, others(&world, leader)[0]];

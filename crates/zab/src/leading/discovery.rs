@@ -18,6 +18,8 @@ pub(super) struct Greeting {
     pub(super) observer: bool,
     /// The highest epoch that it has accepted.
     pub(super) accepted: Epoch,
+    /// It can move on to a later epoch on the same connection.
+    pub(super) moves: bool,
 }
 
 impl Leading {
@@ -26,7 +28,7 @@ impl Leading {
         &mut self,
         now: Mono,
         link: LinkId,
-        Greeting { id, origin, observer, accepted }: Greeting,
+        Greeting { id, origin, observer, accepted, moves }: Greeting,
         out: &mut Vec<LeadingOutput>,
     ) {
         // The new epoch is above each learner's accepted epoch, and epochs never go back: a wrong one would use up the
@@ -50,7 +52,7 @@ impl Leading {
         let mut stage = LearnerStage::Greeted;
         if let Stage::Discovery { highest } = &mut self.stage {
             *highest = (*highest).max(accepted);
-        } else if !matches!(self.stage, Stage::Epoch { saved: false, .. }) {
+        } else if !matches!(self.stage, Stage::Epoch { saved: false, .. }) && self.moving.is_none() {
             stage = LearnerStage::EpochSent;
             out.push(LeadingOutput::LeaderInfo { link, epoch: self.epoch });
         }
@@ -58,6 +60,7 @@ impl Leading {
             id,
             observer,
             origin,
+            moves,
             stage,
             heard: now,
             progressed_at: now,
@@ -92,6 +95,7 @@ impl Leading {
 
     /// The accepted epoch is on disk: it can be sent to learners.
     pub fn accepted_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+        self.next_accepted_saved(out);
         let Stage::Epoch { saved, .. } = &mut self.stage else { return };
         *saved = true;
         for (link, learner) in &mut self.learners {
@@ -115,6 +119,9 @@ impl Leading {
         let established = self.is_established();
         let Some(learner) = self.learners.get_mut(&link) else { return };
         let server = Some(learner.id);
+        if learner.stage == LearnerStage::Active && learner.moves {
+            return self.next_epoch_acked(link, current, out);
+        }
         if learner.stage != LearnerStage::EpochSent {
             return out.push(LeadingOutput::Refuse { link, server, why: Refusal::OutOfTurn });
         }

@@ -35,6 +35,7 @@ impl Leading {
         if let Stage::Epoch { acks, .. } | Stage::Sync { acks, .. } = &mut self.stage {
             acks.remove(&id);
         }
+        self.forget_move_acks(id);
         out.push(LeadingOutput::Refuse { link, server: Some(id), why: Refusal::Replaced });
         None
     }

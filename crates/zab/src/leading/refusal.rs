@@ -34,6 +34,8 @@ pub enum Refusal {
     DiskStalled(Zxid),
     /// It sent a packet that does not belong to its stage.
     OutOfTurn,
+    /// The epoch has moved on in place, and it cannot move with it on this connection.
+    EpochMoved,
 }
 
 impl fmt::Display for Refusal {
@@ -66,6 +68,9 @@ impl fmt::Display for Refusal {
                 write!(f, "{there} servers without a vote are being brought to the history: it may come again later")
             }
             Refusal::Silent => f.write_str("it has said nothing for too long"),
+            Refusal::EpochMoved => f.write_str(
+                "a new epoch has begun, and this connection cannot go on in it: it comes again, and follows in the new one",
+            ),
             Refusal::OutOfTurn => f.write_str("what it said does not belong here"),
         }
     }

@@ -18,7 +18,9 @@ impl Leading {
             }
             LearnerStage::Syncing => {}
             // A learner acknowledges UPTODATE, too, with the zxid of NEWLEADER, whose counter is 0.
-            LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {}
+            LearnerStage::Synced | LearnerStage::Active if zxid.counter() == 0 => {
+                self.border_acked(link, zxid, out);
+            }
             LearnerStage::Synced | LearnerStage::Active => {
                 learner.awaited_acks.acknowledged(zxid);
                 out.push(LeadingOutput::Acknowledged { from: learner.id, zxid });
@@ -58,6 +60,7 @@ impl Leading {
 
     /// The current epoch is on disk: this server counts towards the quorum that has the history.
     pub fn current_saved(&mut self, now: Mono, out: &mut Vec<LeadingOutput>) {
+        self.border_saved(out);
         let Stage::Sync { saved, .. } = &mut self.stage else { return };
         *saved = true;
         self.consider_broadcast(now, out);

@@ -11,7 +11,7 @@ const OLD: LinkId = LinkId(9);
 const NEW: LinkId = LinkId(10);
 
 fn came(epoch: &mut LeadingRig, link: LinkId, place: AddressMatch, linked: bool) -> Vec<LeadingOutput> {
-    let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(5) };
+    let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(5), moves: false };
     let mut out = Vec::new();
     epoch.leading.heard_from(Mono(epoch.now), link, LearnerOrigin { place, linked }, info, &mut out);
     out
@@ -97,7 +97,7 @@ fn words_alone_keep_nobody_here() {
 fn a_promise_in_the_name_of_a_replaced_learner_does_not_count() {
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
-    let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4) };
+    let info = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4), moves: false };
     epoch.hear(OLD.0, info);
     epoch.accepted_saved();
     epoch.hear(OLD.0, ack_epoch(3, 5));
@@ -110,7 +110,7 @@ fn a_promise_in_the_name_of_a_replaced_learner_does_not_count() {
 fn those_without_a_vote_on_their_way_to_the_history_are_counted() {
     let mut epoch = LeadingRig::established();
     let come = |epoch: &mut LeadingRig, id: i64| {
-        let info = FromLearner::Info { id: ServerId(id), observer: true, accepted: Epoch(5) };
+        let info = FromLearner::Info { id: ServerId(id), observer: true, accepted: Epoch(5), moves: false };
         epoch.hear(id as u64, info).pop().unwrap()
     };
     for id in 100..355 {

@@ -3,7 +3,7 @@
 use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_zab::{
     Electorate, Mono, Quorum,
-    leading::{DurableState, FromLearner, Leading, LeadingOutput, LeadingTiming, LinkId},
+    leading::{DurableState, FromLearner, Leading, LeadingOutput, LeadingTiming, LearnerOrigin, LinkId},
 };
 
 pub(crate) const TIMING: LeadingTiming = LeadingTiming { init: 1000, sync: 500 };
@@ -39,8 +39,12 @@ impl LeadingRig {
     }
 
     pub(crate) fn greet(&mut self, link: u64, accepted: u32) -> Vec<LeadingOutput> {
-        let info =
-            FromLearner::Info { id: ServerId(link as i64), observer: link > 3, accepted: Epoch(accepted) };
+        let info = FromLearner::Info {
+            id: ServerId(link as i64),
+            observer: link > 3,
+            accepted: Epoch(accepted),
+            moves: false,
+        };
         self.hear(link, info)
     }
 
@@ -51,6 +55,36 @@ impl LeadingRig {
 
     pub(crate) fn current_saved(&mut self) -> Vec<LeadingOutput> {
         self.leading.current_saved(Mono(self.now), &mut self.out);
+        self.took()
+    }
+
+    pub(crate) fn begin_move(&mut self) -> Vec<LeadingOutput> {
+        self.leading.begin_move(&mut self.out);
+        self.took()
+    }
+
+    pub(crate) fn border_committed(&mut self) -> Vec<LeadingOutput> {
+        self.leading.border_committed(Mono(self.now), &mut self.out);
+        self.took()
+    }
+
+    /// The side of an observer master towards its observers.
+    pub(crate) fn relaying(epoch: u32) -> LeadingRig {
+        LeadingRig { leading: Leading::relaying(ServerId(3), Epoch(epoch), TIMING), now: 0, out: Vec::new() }
+    }
+
+    pub(crate) fn relay_move(&mut self, epoch: Epoch) -> Vec<LeadingOutput> {
+        self.leading.relay_move(epoch, &mut self.out);
+        self.took()
+    }
+
+    pub(crate) fn hear_from(
+        &mut self,
+        link: u64,
+        origin: LearnerOrigin,
+        what: FromLearner,
+    ) -> Vec<LeadingOutput> {
+        self.leading.heard_from(Mono(self.now), LinkId(link), origin, what, &mut self.out);
         self.took()
     }
 

@@ -72,7 +72,10 @@ fn a_promise_holds_for_who_comes_back() {
     assert_eq!(epoch.hear(1, promised_before), []);
     assert_eq!(epoch.hear(2, promised_before), []);
     for (id, then) in [(4, None), (5, Some(StepDown::EpochNotAccepted))] {
-        epoch.hear(id, FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(5) });
+        epoch.hear(
+            id,
+            FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(5), moves: false },
+        );
         assert_eq!(epoch.hear(id, promised_before), Vec::from_iter(then.map(LeadingOutput::StepDown)));
     }
 }
@@ -130,7 +133,10 @@ fn a_voter_that_cannot_promise_is_not_waited_for() {
         epoch.greet(1, 5);
         assert_eq!(epoch.hear(1, FromLearner::AckEpoch { last: Zxid(0), current: None }), []);
         if others_come {
-            epoch.hear(4, FromLearner::Info { id: ServerId(4), observer: false, accepted: Epoch(4) });
+            epoch.hear(
+                4,
+                FromLearner::Info { id: ServerId(4), observer: false, accepted: Epoch(4), moves: false },
+            );
         }
         assert_eq!(epoch.tick(1), Vec::from_iter(then.map(LeadingOutput::StepDown)));
     }
@@ -326,7 +332,7 @@ fn a_leader_without_followers_steps_down() {
 fn two_servers_with_one_id_are_told_apart() {
     let mut epoch = LeadingRig::established();
     for id in [1, 3] {
-        let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(5) };
+        let info = FromLearner::Info { id: ServerId(id), observer: false, accepted: Epoch(5), moves: false };
         let refused =
             LeadingOutput::Refuse { link: LinkId(9), server: Some(ServerId(id)), why: Refusal::SameId };
         assert_eq!(epoch.hear(9, info), [refused]);

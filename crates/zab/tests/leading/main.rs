@@ -3,5 +3,6 @@
 mod duplicate_ids;
 mod epoch;
 mod epochs;
+mod moving;
 mod patience;
 mod standing;

@@ -22,7 +22,8 @@ fn a_learner_that_acknowledged_the_history_early_is_not_refused_as_silent() {
 
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     let join = |epoch: &mut LeadingRig, id: u64| {
-        let info = FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(4) };
+        let info =
+            FromLearner::Info { id: ServerId(id as i64), observer: false, accepted: Epoch(4), moves: false };
         epoch.hear(id, info);
     };
     join(&mut epoch, 1);
@@ -113,7 +114,7 @@ fn a_stream_that_nobody_waits_for_holds_up_nothing() {
         epoch.accepted_saved();
         epoch.hear(1, ack_epoch(3, 5));
         epoch.current_saved();
-        let info = FromLearner::Info { id: ServerId(2), observer, accepted: Epoch(4) };
+        let info = FromLearner::Info { id: ServerId(2), observer, accepted: Epoch(4), moves: false };
         epoch.hear(2, info);
         if observer {
             epoch.hear(2, ack_epoch(3, 5));

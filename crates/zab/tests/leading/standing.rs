@@ -8,7 +8,7 @@ use ostler_zab::{
 };
 
 fn come(epoch: &mut LeadingRig, id: i64, observer: bool) -> Vec<LeadingOutput> {
-    epoch.hear(id as u64, FromLearner::Info { id: ServerId(id), observer, accepted: Epoch(4) })
+    epoch.hear(id as u64, FromLearner::Info { id: ServerId(id), observer, accepted: Epoch(4), moves: false })
 }
 
 /// A server that has a vote by the configuration, and does not know it yet.
@@ -90,7 +90,7 @@ fn a_follower_with_observers_is_their_leader_for_as_long_as_it_follows() {
     relaying.tick(Mono(TIMING.init * 9), &mut out);
     assert_eq!(out, [], "it depends on nobody");
     let (link, now) = (LinkId(4), Mono(0));
-    let info = FromLearner::Info { id: ServerId(4), observer: true, accepted: Epoch(5) };
+    let info = FromLearner::Info { id: ServerId(4), observer: true, accepted: Epoch(5), moves: false };
     relaying.heard(now, link, info, &mut out);
     assert_eq!(out, [LeadingOutput::LeaderInfo { link, epoch: Epoch(5) }]);
     out.clear();
@@ -106,7 +106,7 @@ fn a_follower_with_observers_is_their_leader_for_as_long_as_it_follows() {
 fn a_second_info_on_one_connection_is_refused() {
     let mut epoch = LeadingRig::new(&[1, 2, 3, 4, 5]);
     epoch.greet(1, 4);
-    let other = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4) };
+    let other = FromLearner::Info { id: ServerId(2), observer: false, accepted: Epoch(4), moves: false };
     let why = Refusal::SameId;
     let refused = LeadingOutput::Refuse { link: ONE, server: Some(ServerId(2)), why };
     assert_eq!(epoch.hear(1, other), [refused]);

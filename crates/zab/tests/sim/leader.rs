@@ -7,7 +7,7 @@ use crate::{
 };
 use ostler_proto::id::{Epoch, Zxid};
 use ostler_zab::{
-    History, HistoryLimits, Proposals, Record,
+    EpochLength, History, HistoryLimits, Mono, Proposals, Record,
     leading::{LeadingOutput, LinkId},
     learning::FromLeader,
     sync::{Reach, SyncPlan, plan, plan_from_log},
@@ -40,6 +40,9 @@ impl World {
                     self.hang_ups.push(format!("{why:?}"));
                     self.close(link);
                 }
+                LeadingOutput::MoveOn(epoch) => self.move_on(id, epoch),
+                LeadingOutput::BorderOnDisk(_) => self.end_move_if_committed(id),
+                LeadingOutput::MoveObserver { .. } => unreachable!("there is no observer"),
                 LeadingOutput::StepDown(_) => return self.look(id),
             }
         }
@@ -72,7 +75,46 @@ impl World {
         for link in links {
             self.tell(link, FromLeader::Proposal(zxid, record(value)));
         }
+        self.move_if_due(id);
         true
+    }
+
+    fn move_if_due(&mut self, id: i64) {
+        let length = EpochLength { in_place: self.moves_after, ..EpochLength::default() };
+        let Role::Leading { leading, broadcast: Some(broadcast) } = &mut self.member(id).role else { return };
+        let mut out = Vec::new();
+        if broadcast.may_move(length) {
+            leading.begin_move(&mut out);
+        }
+        self.lead(id, out);
+    }
+
+    fn move_on(&mut self, id: i64, epoch: Epoch) {
+        self.truth.uses(id, epoch);
+        let member = self.member(id);
+        member.save(Act::SaveCurrent(epoch));
+        member.hold(Held::CurrentSaved);
+        let Role::Leading { leading, broadcast: Some(broadcast) } = &mut member.role else { return };
+        broadcast.move_to(epoch);
+        for link in leading.active_followers().collect::<Vec<_>>() {
+            self.tell(link, FromLeader::NewLeader(epoch));
+        }
+    }
+
+    fn end_move_if_committed(&mut self, id: i64) {
+        let now = Mono(self.now);
+        let member = self.member(id);
+        let Role::Leading { leading, broadcast: Some(_) } = &mut member.role else { return };
+        let epoch = leading.epoch().unwrap();
+        let outstanding = member.log.iter().find(|(zxid, _)| *zxid > member.applied);
+        if !leading.is_border_on_disk() || outstanding.is_some_and(|(zxid, _)| zxid.epoch() < epoch) {
+            return;
+        }
+        let mut out = Vec::new();
+        leading.border_committed(now, &mut out);
+        member.election.established(epoch);
+        self.moves += 1;
+        self.lead(id, out);
     }
 
     pub(crate) fn acknowledged(&mut self, id: i64, from: i64, zxid: Zxid) {
@@ -80,20 +122,20 @@ impl World {
         let Role::Leading { leading, broadcast: Some(broadcast) } = &mut member.role else { return };
         let before = broadcast.committed();
         let after = broadcast.acknowledge(ostler_proto::id::ServerId(from), zxid);
-        let epoch = leading.epoch().unwrap();
         let links: Vec<LinkId> = leading.forwarding().map(|(link, _)| link).collect();
-        for counter in before.counter()..after.counter() {
-            let zxid = Zxid::new(epoch, counter + 1);
+        let committed = member.log.iter().filter(|(zxid, _)| before < *zxid && *zxid <= after);
+        for (zxid, value) in committed.copied().collect::<Vec<_>>() {
+            self.end_move_if_committed(id);
             let member = self.member(id);
             member.applied = zxid;
-            let value = member.value_at(zxid).unwrap();
             let log = member.log.clone();
-            self.truth.committed(id, epoch, (zxid, value));
+            self.truth.committed(id, zxid.epoch(), (zxid, value));
             self.truth.applied(id, &log, zxid);
             for link in &links {
                 self.tell(*link, FromLeader::Commit(zxid));
             }
         }
+        self.end_move_if_committed(id);
     }
 
     /// The whole way of a learner to this history: the table decides, some of it is in memory, the rest on disk.

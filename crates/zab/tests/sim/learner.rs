@@ -53,6 +53,7 @@ impl World {
                 LearningOutput::SaveCurrent(epoch) => self.member(id).save(Act::SaveCurrent(epoch)),
                 LearningOutput::Ack(zxid) => self.member(id).hold(Held::Ack { link, zxid }),
                 LearningOutput::Serve(epoch) => self.member(id).election.established(epoch),
+                LearningOutput::Moved(epoch) => self.member(id).election.established(epoch),
                 LearningOutput::Pong(_) => self.answer(link, FromLearner::SignOfLife),
                 LearningOutput::HangUp(why) => {
                     self.hang_ups.push(format!("{why:?}"));
@@ -78,8 +79,8 @@ impl World {
             *slot = Some((link, Learning::new(standing, false)));
             *heard = now;
         }
-        let accepted = standing.accepted;
-        let info = FromLearner::Info { id: ostler_proto::id::ServerId(id), observer: false, accepted };
+        let (accepted, moves) = (standing.accepted, self.moves_after.is_some());
+        let info = FromLearner::Info { id: ostler_proto::id::ServerId(id), observer: false, accepted, moves };
         self.answer(link, info);
     }
 }

@@ -13,9 +13,10 @@ mod world;
 use world::World;
 
 /// Faults first, then a quiet time in which the ensemble must come back.
-fn run(seed: u64) -> Vec<String> {
+fn run(seed: u64, moves_after: Option<u32>) -> World {
     let servers = [3, 3, 5, 4, 1][seed as usize % 5];
     let mut world = World::new(servers, seed);
+    world.moves_after = moves_after;
     world.start_all();
     for _ in 0..30 {
         world.fault();
@@ -25,21 +26,36 @@ fn run(seed: u64) -> Vec<String> {
     world.heal();
     world.run(20_000);
     world.must_agree();
-    let first_word = |why: &String| why.split(' ').next().unwrap_or_default().to_owned();
-    world.hang_ups.iter().map(first_word).collect()
+    world
+}
+
+fn seeds() -> std::ops::Range<u64> {
+    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..200".into());
+    let (from, to) = seeds.split_once("..").unwrap();
+    from.parse().unwrap()..to.parse().unwrap()
 }
 
 #[test]
 fn commits_are_kept_and_one_server_leads_at_a_time() {
-    let seeds = std::env::var("SIM_SEEDS").unwrap_or("0..200".into());
-    let (from, to) = seeds.split_once("..").unwrap();
     let mut refusals = std::collections::BTreeMap::<String, u32>::new();
-    for seed in from.parse().unwrap()..to.parse().unwrap() {
-        for why in run(seed) {
-            *refusals.entry(why).or_default() += 1;
+    for seed in seeds() {
+        for why in run(seed, None).hang_ups {
+            let first_word = why.split(' ').next().unwrap_or_default().to_owned();
+            *refusals.entry(first_word).or_default() += 1;
         }
     }
     println!("{refusals:?}");
+}
+
+/// Leaders move on to the next epoch in place after a few writes, while servers die and links break.
+#[test]
+fn commits_are_kept_while_epochs_move_on_in_place() {
+    let mut moves = 0;
+    for seed in seeds() {
+        moves += run(seed, Some(1 + (seed % 12) as u32)).moves;
+    }
+    println!("{moves} moves");
+    assert!(moves > 1_000, "{moves}");
 }
 
 #[test]

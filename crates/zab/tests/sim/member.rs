@@ -1,7 +1,7 @@
 //! One server: its disk, its log in memory, its election and its role.
 
 use crate::{
-    disk::{Act, Disk, Log, Value},
+    disk::{Act, Disk, Log},
     world::TIMING,
 };
 use ostler_proto::{
@@ -142,10 +142,6 @@ impl Member {
             Role::Leading { leading, .. } => Some(leading),
             _ => None,
         }
-    }
-
-    pub(crate) fn value_at(&self, zxid: Zxid) -> Option<Value> {
-        self.log.iter().find(|(at, _)| *at == zxid).map(|(_, value)| *value)
     }
 }
 

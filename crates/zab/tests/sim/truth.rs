@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 pub(crate) struct Truth {
     committed: Log,
     epochs: BTreeMap<Epoch, i64>,
+    /// The leaders that have numbered proposals in an epoch, or may.
+    users: BTreeMap<Epoch, i64>,
 }
 
 impl Truth {
     /// An epoch begins: nobody else has had its epoch, and nothing that was committed is missing from its history.
     pub(crate) fn established(&mut self, leader: i64, epoch: Epoch, history: &Log) {
-        let before = self.epochs.insert(epoch, leader);
-        assert_eq!(before, None, "{epoch:?} has two leaders: {leader} and another");
+        self.uses(leader, epoch);
+        self.epochs.insert(epoch, leader);
         assert!(
             history.starts_with(&self.committed),
             "{leader} leads {epoch:?} without what was committed:\nhas  {history:?}\nlost {:?}",
@@ -24,10 +26,17 @@ impl Truth {
         self.committed = history.clone();
     }
 
+    /// A leader begins to number proposals in an epoch: no other has, nor has itself in an earlier life.
+    pub(crate) fn uses(&mut self, leader: i64, epoch: Epoch) {
+        let before = self.users.insert(epoch, leader);
+        assert_eq!(before, None, "{epoch:?} has two leaders: {leader} and another");
+    }
+
     /// A leader has committed one more. One whose epoch is over may still learn that a quorum had it: then its
     /// successor has it too.
     pub(crate) fn committed(&mut self, leader: i64, epoch: Epoch, entry: (Zxid, u64)) {
-        assert_eq!(self.epochs.get(&epoch), Some(&leader), "{leader} commits in the epoch of another");
+        assert_eq!(self.users.get(&epoch), Some(&leader), "{leader} commits in the epoch of another");
+        self.epochs.insert(epoch, leader);
         if self.epochs.keys().next_back() == Some(&epoch) {
             self.committed.push(entry);
         } else {

@@ -63,6 +63,9 @@ impl World {
                         *of = Some(proposals);
                     }
                 }
+                LeadingOutput::MoveOn(_)
+                | LeadingOutput::BorderOnDisk(_)
+                | LeadingOutput::MoveObserver { .. } => unreachable!("no move begins here"),
                 LeadingOutput::UpToDate(link) => self.tell(link, FromLeader::UpToDate),
                 LeadingOutput::Acknowledged { from, zxid } => self.acknowledged(id, from, zxid),
                 LeadingOutput::DataLost(server) => {
@@ -204,6 +207,7 @@ impl World {
                 self.output(format!("{id} serves clients in epoch {}", epoch.0));
                 self.server(id).election.established(epoch);
             }
+            LearningOutput::Moved(_) => unreachable!("no move begins here"),
             LearningOutput::Pong(_) => {
                 self.send_on(link, false, Message::ToLeader(link, FromLearner::SignOfLife))
             }

@@ -203,7 +203,7 @@ impl World {
         let server = self.server(id);
         let (own, observer) = (server.data.durable_state(), server.observer);
         server.role = Role::Learning(link, Learning::new(own, observer));
-        let info = FromLearner::Info { id: ServerId(id), observer, accepted: own.accepted };
+        let info = FromLearner::Info { id: ServerId(id), observer, accepted: own.accepted, moves: false };
         self.send_on(link, false, Message::ToLeader(link, info));
     }
 

@@ -1,5 +1,5 @@
 use super::super::values::Kind::{Boolean, Decimal, Int, LooseBoolean, OneOf, Path, Text, YesNo};
-use super::super::values::{ANY_INT, ANY_LONG, PORT};
+use super::super::values::{ANY_INT, ANY_LONG, Kind, PORT};
 use super::Fate::{Absent, Obeyed, Replaced};
 use super::{BETWEEN_SERVERS, Key, Section, bare_property, either_property, file, property};
 
@@ -109,6 +109,16 @@ const KEYS: &[Key] = &[
         "500",
         Obeyed(
             "Committed transactions kept in memory for learners that missed them; at least 200,000, within 64 MiB",
+        ),
+    ),
+    property(
+        "epochLength",
+        Kind::Int { min: 0, max: 4_286_967_295 },
+        "4286967295",
+        Obeyed(
+            "Ostler's own: after this number of transactions, at least 1,000, a leader begins the next epoch without an \
+             election, if all its learners can. If they cannot, an election follows after twice this number, at the \
+             latest at the counter's end. 0: always an election. The default is right; less is for tests",
         ),
     ),
     property(
