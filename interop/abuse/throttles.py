@@ -45,7 +45,7 @@ def open_until_refused(port, session=None):
 def connections(make, port):
     """A bucket that does not fill again while the check looks."""
     settings = {"connection_throttle_tokens": TOKENS, "connection_throttle_fill_time": 1_000_000}
-    with Server(make, work_folder("throttle-connections"), port, settings) as server:
+    with Server(make, work_folder("throttle-connections"), port, settings):
         expect_equal(len(open_until_refused(port)), TOKENS, "connections")
         expect_counts(
             port,
@@ -55,7 +55,7 @@ def connections(make, port):
             max_connection_token_deficit=str(TOKENS),
         )
     weighted = {**settings, "connection_throttle_weight_enabled": "true"}
-    with Server(make, work_folder("throttle-weights"), port, weighted) as server:
+    with Server(make, work_folder("throttle-weights"), port, weighted):
         first = Session(port)
         # Of 15 tokens a new session takes 3, and one that comes back 2.
         expect_equal(len(open_until_refused(port, first)), 6, "connections of a session that comes back")
@@ -63,7 +63,7 @@ def connections(make, port):
 
 def large_requests(make, port):
     settings = {"largeRequestThreshold": LARGE, "largeRequestMaxBytes": LARGE_MAX}
-    with Server(make, work_folder("throttle-large"), port, settings) as server:
+    with Server(make, work_folder("throttle-large"), port, settings):
         session = Session(port)
         session.call(CREATE, create_body("/large"))
         for _ in range(5):
@@ -104,11 +104,11 @@ def write_all(port):
 
 
 def requests(make, port):
-    with Server(make, work_folder("throttle-requests"), port, {"request_throttle_max_requests": 2}) as server:
+    with Server(make, work_folder("throttle-requests"), port, {"request_throttle_max_requests": 2}):
         expect_equal(set(write_all(port)), {NO_NODE}, "answers of requests that waited")
         expect(int(mntr(port)["request_throttle_wait_count"]) > 0, "no request has waited")
     refusing = {"request_throttle_max_requests": 1, "throttled_op_wait_time": 1}
-    with Server(make, work_folder("throttle-refused"), port, refusing) as server:
+    with Server(make, work_folder("throttle-refused"), port, refusing):
         codes = write_all(port)
         refused = codes.count(THROTTLED)
         expect_equal(set(codes), {NO_NODE, THROTTLED}, "answers with a limit of the time to wait")

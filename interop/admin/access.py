@@ -1,17 +1,16 @@
 """Who gets what at the admin server: at loopback, at an open address, by TLS, with a certificate, from a web page.
 
-    python3 interop/run.py admin.access [--server CMD] [--port N]"""
+python3 interop/run.py admin.access [--server CMD] [--port N]"""
 
 import http.client
 import os
 import socket
 import ssl
 
+from admin.http import ask
 from harness.outcome import conclude, expect, expect_equal
 from harness.server import Server, arguments, work_folder
 from security.certificates import Authority
-
-from admin.http import ask
 
 SUPER = {"Authorization": "digest super:secret"}
 SUPER_DIGEST = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
@@ -91,7 +90,7 @@ def https(place, context, path, headers=None):
     try:
         connection.request("GET", path, headers=headers or {})
         answer = connection.getresponse()
-        return answer.status, dict((k.lower(), v) for k, v in answer.getheaders()), answer.read()
+        return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
     finally:
         connection.close()
 

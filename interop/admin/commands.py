@@ -2,13 +2,14 @@
 
     python3 interop/run.py admin.commands [--server CMD] [--port N]
 
-Debian's Java 3.8 has the AdminServer with its jetty. Values may differ; names, types, the order of members, statuses and
-the type of the content may not. What 3.9 and 3.10 have added is checked by itself."""
+Debian's Java 3.8 has the AdminServer with its jetty. Values may differ; names, types, the order of members, statuses
+and the type of the content may not. What 3.9 and 3.10 have added is checked by itself."""
 
 import os
 import re
 import time
 
+from admin.http import ask
 from ensemble.cluster import Cluster
 from harness.jute import ustring
 from harness.outcome import conclude, expect, expect_equal
@@ -16,8 +17,6 @@ from harness.peers import need
 from harness.protocol import EPHEMERAL, EPHEMERAL_SEQUENTIAL, GET_DATA
 from harness.server import Server, arguments, work_folder
 from harness.session import Session
-
-from admin.http import ask
 
 COMMANDS = (
     "configuration conf config connection_stat_reset crst connections cons dirs dump environment env envi "
@@ -38,7 +37,16 @@ BY_DATA = {
 # A JVM's own.
 ONLY_JAVA = {"environment": {"java.security.auth.login.config"}, "system_properties": None}
 # Java draws the order of these from hash tables.
-UNORDERED = {"quorum_address", "election_address", "server_stats", "client_response_stats", "client_response", "proposal_stats", "monitor", "digests"}
+UNORDERED = {
+    "quorum_address",
+    "election_address",
+    "server_stats",
+    "client_response_stats",
+    "client_response",
+    "proposal_stats",
+    "monitor",
+    "digests",
+}
 # A key for each learner.
 LEARNER = re.compile(r"_\d+_learner_handler_qp_(size|time_ms)$")
 # 3.9 and Ostler have more of these.
@@ -101,7 +109,10 @@ def compare(where, java, ours, command):
     if command == "monitor":
         # A tree that is only configured has other namespaces in Java.
         keys = [key for key in keys if "_zookeeper_write_per_namespace" not in key and not LEARNER.search(key)]
-        has = lambda of: any(LEARNER.search(key) for key in of)
+
+        def has(of):
+            return any(LEARNER.search(key) for key in of)
+
         expect_equal(has(ours), has(java), "whether monitor shows the learners")
     own = list(ours)
     if command in MAY_HAVE_MORE and where == command:
@@ -146,7 +157,7 @@ def compare_all(java, ours):
         expect_equal(mine.headers["content-type"], theirs.headers["content-type"], what + ": the content's type")
         compare(theirs.json().get("command"), theirs.json(), mine.json(), theirs.json().get("command"))
         # One member on each line, as scripts with grep want it.
-        shape = [re.sub(r'(?<= : ).*', "", line) for line in mine.body.decode().split("\n")]
+        shape = [re.sub(r"(?<= : ).*", "", line) for line in mine.body.decode().split("\n")]
         expect(shape[0] == "{" and shape[-1] == "}", "%s: the first and the last line: %s" % (what, shape))
     return len(COMMANDS)
 
@@ -229,6 +240,11 @@ def standalone(args, folder):
     return count
 
 
+def admin_of(member):
+    """The port of a member's admin server."""
+    return member.settings["admin.serverPort"]
+
+
 def ensemble(args, folder):
     """Leader and follower of three servers of each make."""
     clusters = []
@@ -236,7 +252,6 @@ def ensemble(args, folder):
         cluster = Cluster([make] * 3, os.path.join(folder, name), port)
         for number, member in cluster.members.items():
             member.settings.update(settings(port + 15 + number))
-            member.admin = port + 15 + number
         clusters.append(cluster)
     java, ours = clusters
     with java, ours:
@@ -248,20 +263,20 @@ def ensemble(args, folder):
             roles[id(cluster)] = (leader, follower)
             kept += [*load(leader.port), load_watch(follower.port)]
         for theirs, mine in zip(roles[id(java)], roles[id(ours)]):
-            compare_all(theirs.admin, mine.admin)
-            expect_equal(ask(mine.admin, "/readyz?quorum&voter").status, 200, "/readyz of a voter")
+            compare_all(admin_of(theirs), admin_of(mine))
+            expect_equal(ask(admin_of(mine), "/readyz?quorum&voter").status, 200, "/readyz of a voter")
         for member in ours.members.values():
             if member is not roles[id(ours)][1]:
                 member.kill()
         lonely = roles[id(ours)][1]
-        wait_for_status(lonely.admin, 503)
-        reason = ask(lonely.admin, "/readyz").json()["reason"]
+        wait_for_status(admin_of(lonely), 503)
+        reason = ask(admin_of(lonely), "/readyz").json()["reason"]
         expect("looks for a leader" in reason, "the reason of /readyz: %s" % reason)
-        expect_equal(ask(lonely.admin, "/livez").status, 200, "/livez without a leader")
-        body = ask(lonely.admin, "/commands/stats")
+        expect_equal(ask(admin_of(lonely), "/livez").status, 200, "/livez without a leader")
+        body = ask(admin_of(lonely), "/commands/stats")
         expect_equal(body.status, 200, "stats without a leader")
         expect("not currently serving" in body.json()["error"], "stats without a leader: %r" % body.body)
-        expect_equal(ask(lonely.admin, "/commands/monitor").status, 200, "monitor without a leader")
+        expect_equal(ask(admin_of(lonely), "/commands/monitor").status, 200, "monitor without a leader")
 
 
 def load_watch(port):
@@ -287,7 +302,9 @@ def main():
     folder = work_folder("admin")
     count = standalone(args, folder)
     ensemble(args, folder)
-    return "%d requests of commands beside Java 3.8: standalone, leader and follower; identities, pages and health" % count
+    return (
+        "%d requests of commands beside Java 3.8: standalone, leader and follower; identities, pages and health" % count
+    )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ GAUGES = (
     "outstanding_tls_handshake packets_received packets_sent uptime watch_count znode_count "
 ).split()
 # At members of an ensemble; a follower and a leader have synced_observers, too.
-GAUGES_OF_MEMBERS = (
-    "quorum_size "
-).split()
+GAUGES_OF_MEMBERS = ("quorum_size ").split()
 # At a leader.
 GAUGES_OF_LEADERS = (
     "last_proposal_size leader_uptime learners max_proposal_size min_proposal_size pending_syncs "
@@ -40,9 +38,7 @@ COUNTERS = (
     "tls_handshake_exceeded unrecoverable_error_count unsuccessful_handshake watch_bytes "
 ).split()
 # With the label key.
-COUNTERS_WITH_KEY = (
-    "quota_exceeded_error_per_namespace "
-).split()
+COUNTERS_WITH_KEY = ("quota_exceeded_error_per_namespace ").split()
 # Summaries with the quantile 0.5.
 MEDIANS = (
     "commit_commit_proc_req_queued commit_process_time concurrent_request_processing_in_commit_processor "
@@ -59,9 +55,7 @@ MEDIANS = (
     "write_batch_time_in_commit_processor write_commit_proc_issued write_commit_proc_req_queued "
 ).split()
 # The same with the label key.
-MEDIANS_WITH_KEY = (
-    "read_per_namespace write_per_namespace learner_handler_qp_size "
-).split()
+MEDIANS_WITH_KEY = ("read_per_namespace write_per_namespace learner_handler_qp_size ").split()
 # Summaries with the quantiles 0.5, 0.9 and 0.99.
 QUANTILES = (
     "close_session_prep_time commit_propagation_latency dead_watchers_cleaner_latency jvm_pause_time_ms "
@@ -73,6 +67,4 @@ QUANTILES = (
     "write_commitproc_time_ms write_final_proc_time_ms "
 ).split()
 # The same with the label key.
-QUANTILES_WITH_KEY = (
-    "ack_latency learner_handler_qp_time_ms "
-).split()
+QUANTILES_WITH_KEY = ("ack_latency learner_handler_qp_time_ms ").split()

@@ -2,8 +2,9 @@
 
     python3 interop/run.py admin.metrics [--server CMD] [--port N] [--dashboards FOLDER]
 
-A real Prometheus scrapes a server and answers the queries of ZooKeeper's alert rules; collectd's plugin for ZooKeeper and
-a pattern such as Telegraf's read `mntr`. With --dashboards every query of the Grafana dashboards in a folder is asked."""
+A real Prometheus scrapes a server and answers the queries of ZooKeeper's alert rules; collectd's plugin for ZooKeeper
+and a pattern such as Telegraf's read `mntr`. With --dashboards each metric of the Grafana dashboards in a folder is
+looked for."""
 
 import glob
 import json
@@ -14,17 +15,16 @@ import time
 import urllib.parse
 import urllib.request
 
+from admin import metric_names as names
+from admin.http import ask
 from ensemble.cluster import Cluster
-from harness.outcome import conclude, expect, expect_equal
+from harness.outcome import Mismatch, conclude, expect, expect_equal
 from harness.peers import need, need_program
 from harness.server import Server, arguments, four_letter_word, work_folder
 from harness.session import Session
 
-from admin import metric_names as names
-from admin.http import ask
-
 CLASS = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
-SAMPLE = re.compile(r'^([a-z_][a-z0-9_]*)(?:\{(.*)\})? ([-+0-9.eE]+|NaN|[+-]Inf)$')
+SAMPLE = re.compile(r"^([a-z_][a-z0-9_]*)(?:\{(.*)\})? ([-+0-9.eE]+|NaN|[+-]Inf)$")
 # What the alert rules of ZooKeeper's monitor guide and well-known mixins ask for.
 QUERIES = [
     "up",
@@ -44,7 +44,7 @@ QUERIES = [
     "rate(readlatency_sum[1m]) / rate(readlatency_count[1m])",
     'readlatency{quantile="0.99"}',
     "histogram_quantile(0.99, rate(ostler_updatelatency_milliseconds_bucket[1m]))",
-    'sum by (key) (rate(write_per_namespace_count[1m]))',
+    "sum by (key) (rate(write_per_namespace_count[1m]))",
     "process_resident_memory_bytes",
     "rate(process_cpu_seconds_total[1m])",
 ]
@@ -76,7 +76,8 @@ def scrape(port):
             families[family] = (kind, [])
             continue
         match = SAMPLE.match(line)
-        expect(match, "a line that is no sample: %s" % line)
+        if not match or family is None:
+            raise Mismatch("a line that is no sample: %s" % line)
         expect(match[1].startswith(family), "%s stands below %s" % (match[1], family))
         families[family][1].append((match[1], match[2] or ""))
     return families
@@ -167,7 +168,9 @@ def asked_names(expression):
     bare = re.sub(r'"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\w+(:\w+)+', " ", expression)
     bare = re.sub(r"\b(by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)", " ", bare)
     words = re.findall(r"\b[a-z_][a-z0-9_]*\b(?!\s*\()", bare)
-    return [word for word in words if word not in ("and", "or", "unless", "bool", "offset", "group_left", "group_right")]
+    return [
+        word for word in words if word not in ("and", "or", "unless", "bool", "offset", "group_left", "group_right")
+    ]
 
 
 def of_dashboards(folder, families):
@@ -189,7 +192,9 @@ def of_dashboards(folder, families):
         with open(path) as f:
             walk(json.load(f))
     # The rest comes from Kubernetes, not from ZooKeeper.
-    of_cluster = re.compile(r"^(kube|container|kubelet|node|machine|up$|kubedb|label_|active$|cluster$|namespace$|pod$)")
+    of_cluster = re.compile(
+        r"^(kube|container|kubelet|node|machine|up$|kubedb|label_|active$|cluster$|namespace$|pod$)"
+    )
     known = {name for name in asked if not of_cluster.match(name)}
     ends = re.compile(r"_(sum|count|bucket)$")
     lacking = sorted(n for n in known if n not in have and ends.sub("", n) not in families and not OF_JVM.match(n))
@@ -242,8 +247,8 @@ def main():
         session = load(alone.port)
         families = scrape(args.port + 1)
         check_names(families, "standalone")
-        asked = ask(args.port + 1, "/metrics?name[]=znode_count&name[]=fsynctime_sum").body.decode()
-        expect_equal(asked.count("# TYPE"), 2, "families of /metrics?name[]=")
+        few = ask(args.port + 1, "/metrics?name[]=znode_count&name[]=fsynctime_sum").body.decode()
+        expect_equal(few.count("# TYPE"), 2, "families of /metrics?name[]=")
         expect_equal(ask(args.port + 1, "/other").status, 404, "/other")
         lines = check_mntr(alone.port)
         read = check_collectd(folder, alone.port)
@@ -260,21 +265,19 @@ def main():
         target = args.port + 30 + leader.number
         asked = 0
         if args.dashboards:
-            known, lacking = of_dashboards(args.dashboards, scrape(target))
-            expect(not lacking, "dashboards ask for %s" % lacking)
+            known, missing = of_dashboards(args.dashboards, scrape(target))
+            expect(not missing, "dashboards ask for %s" % missing)
             asked = len(known)
         with Prometheus(folder, args.port + 40, target) as prometheus:
-            for at in range(2):
+            for _at in range(2):
                 session.set("/app", b"again")
                 for query in QUERIES:
                     expect(prometheus.answers(query), "no result for %s" % query)
         session.close()
     dashboards = ", %d metrics of dashboards" % asked if asked else ""
-    return "names, types and labels of three roles, %d queries answered by Prometheus%s, collectd read %d values, mntr %d" % (
-        len(QUERIES),
-        dashboards,
-        read,
-        lines,
+    return (
+        "names, types and labels of three roles, %d queries answered by Prometheus%s, collectd read %d values, mntr %d"
+        % (len(QUERIES), dashboards, read, lines)
     )
 
 

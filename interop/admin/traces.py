@@ -1,6 +1,6 @@
 """Traces: a collector gets the spans of sampled requests, and those of a follower and its leader are one trace.
 
-    python3 interop/run.py admin.traces [--server CMD] [--port N]"""
+python3 interop/run.py admin.traces [--server CMD] [--port N]"""
 
 import http.server
 import json
@@ -104,7 +104,9 @@ def main():
             session.set("/traced", b"%d" % at)
         session.close()
     expect_equal(collector.services, {"ostler"}, "the name of the service")
-    return "%d spans; those of a follower and its leader are one trace; a lost collector does no harm" % len(collector.spans)
+    return "%d spans; those of a follower and its leader are one trace; a lost collector does no harm" % len(
+        collector.spans
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The end of the counter in the zxids: the epoch moves on in place where all servers are Ostler, and by an election where one
-is Java.
+"""The end of the counter in the zxids: the epoch moves on in place where all servers are Ostler, and by an election
+where one is Java.
 
     python3 interop/ensemble/counter_end.py [--server CMD] [--port N] [--peers java3.9,...]
 
@@ -197,13 +197,9 @@ def in_place(make, peers, port):
         for member in voters:
             load.check(member.port)
         nodes = cluster.look_same()
-        text = "%d borders in place at epoch %d, no election, p99 %.1f ms near borders (%d writes), %.1f ms else, %d nodes" % (
-            begins,
-            current(leader),
-            near[0],
-            near[2],
-            far[0],
-            nodes,
+        text = (
+            "%d borders in place at epoch %d, no election, p99 %.1f ms near borders (%d writes), %.1f ms else, %d nodes"
+            % (begins, current(leader), near[0], near[2], far[0], nodes)
         )
         if not peers:
             return text

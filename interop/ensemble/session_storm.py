@@ -4,8 +4,8 @@
 script kills the leader once they are open. The result has the time until the last session was attached again, the
 pings' times while that went on, and the memory and the processor time of each server.
 
-A process may only have so many open files. With more sessions than the servers that stay can hold, give the ensemble
-observers, and divide the sessions among several programs:
+A process may open only a limited number of files. With more sessions than the servers that stay can hold, give the
+ensemble observers, and divide the sessions among several programs:
 
     python3 interop/run.py ensemble.session_storm --sessions 100000 --observers 5 --programs 6
 """

@@ -58,7 +58,7 @@ impl BackupOptions {
     }
 }
 
-/// What a step has copied.
+/// The copies that a step has made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StepReport {
     /// The number of new records.
@@ -195,7 +195,7 @@ impl<'s> Backup<'s> {
     ///
     /// # Errors
     /// The log cannot be read on, and no newer snapshot helps; another process writes into the backup; files or store
-    /// fail. What was stored before is kept.
+    /// fail. Everything that was stored before is kept.
     pub fn step(&mut self) -> Result<StepReport> {
         let mut report = StepReport::default();
         let limit = match limit(&self.options) {
@@ -309,7 +309,7 @@ impl<'s> Backup<'s> {
         Ok(())
     }
 
-    /// A standalone server has no epoch files. What its log has is committed.
+    /// A standalone server has no epoch files. Everything in its log is committed.
     fn note_standalone(&mut self) -> Result<()> {
         let dir = &self.options.folders.snapshots;
         let current = read_epoch(&OsDisk, dir, EpochFile::Current)?;

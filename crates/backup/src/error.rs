@@ -45,7 +45,7 @@ pub enum BackupError {
         /// The place of the backup.
         location: String,
         /// The error of the store.
-        source: object_store::Error,
+        source: Box<object_store::Error>,
     },
 
     /// The runtime for the store cannot be started.

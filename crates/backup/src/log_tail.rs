@@ -181,7 +181,7 @@ impl LogTail {
                 place.read_through(&reader)?;
             }
         };
-        // A purge gives a file another name before it clears it. What was read after that does not count.
+        // A purge gives a file another name before it clears it. Bytes that were read after that do not count.
         if matches!(state, FileState::End(_)) && reopen(&place)?.is_none() {
             return Ok(FileState::Gone);
         }

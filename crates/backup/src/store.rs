@@ -271,7 +271,7 @@ impl Store {
 
     fn failed(&self, action: &'static str, name: &str) -> impl FnOnce(object_store::Error) -> BackupError {
         let (object, location) = (name.to_owned(), self.location.clone());
-        move |source| BackupError::Store { action, object, location, source }
+        move |source| BackupError::Store { action, object, location, source: Box::new(source) }
     }
 
     #[cfg(test)]

@@ -41,7 +41,7 @@ pub struct SubtreePlan {
     pub left_out: Vec<(String, String)>,
 }
 
-/// What was done, or would be done.
+/// The acts that were done, or would be done.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PutBack {
     /// The paths of the znodes that were missing and were created.
@@ -145,7 +145,7 @@ pub async fn put_back(
 
 type Existing<'p> = Vec<(&'p PlannedZnode, Stat)>;
 
-/// Asks which znodes exist. What is below a missing one is missing too.
+/// Asks which znodes exist. Everything below a missing one is missing, too.
 async fn compare<'p>(
     client: &Client,
     plan: &'p SubtreePlan,

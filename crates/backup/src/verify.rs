@@ -9,7 +9,7 @@ use crate::{
     store::Store,
 };
 
-/// What a check of a backup has found.
+/// The result of a check of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verified {
     /// The number of bases.

@@ -72,7 +72,7 @@ fn copy(args: &BackupArgs) -> Result<(), String> {
     loop {
         let report = match backup.step() {
             Ok(report) => report,
-            // What is stored stays good, and the store or the network may come back.
+            // The stored part stays good, and the store or the network may come back.
             Err(error @ BackupError::Store { .. }) if args.follow => {
                 eprintln!("ostler backup: {error}; it is tried again");
                 thread::sleep(interval.max(Duration::from_secs(1)));

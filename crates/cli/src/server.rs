@@ -94,7 +94,7 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
         };
         greet(&server, &config, begun);
         systemd::ready(&format!("takes connections at {}", server.address));
-        let _ = tokio::spawn(systemd::feed_watchdog(server.handle()));
+        drop(tokio::spawn(systemd::feed_watchdog(server.handle())));
         let ended = async {
             terminated.received().await;
             systemd::stopping();

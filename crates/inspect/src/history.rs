@@ -15,7 +15,7 @@ use ostler_storage::{disk::Disk, names::LogFile};
 #[derive(Debug)]
 pub enum HistoryItem {
     /// A transaction that touched the znode. Of a multi there are only the parts that did.
-    Touched(TxnView),
+    Touched(Box<TxnView>),
     /// Damage or a gap: transactions may be missing in the history.
     Finding(LogFinding),
 }
@@ -35,7 +35,7 @@ pub fn history(
             match touched(&record, path, owner, form) {
                 Some(view) => {
                     owner = owner_after(&record, path, owner);
-                    take(HistoryItem::Touched(view))
+                    take(HistoryItem::Touched(Box::new(view)))
                 }
                 None => Ok(()),
             }

@@ -24,6 +24,7 @@ use core::{
     net::SocketAddr,
     ops::Bound::{Excluded, Unbounded},
 };
+use counted_queue::{RequestQueue, WaitingCount};
 use hashbrown::HashMap;
 use identities::Identities;
 use ostler_proto::{
@@ -32,7 +33,6 @@ use ostler_proto::{
     id::{SessionId, Xid, Zxid},
     reply::{Body, Reply},
 };
-use counted_queue::{RequestQueue, WaitingCount};
 use request_queue::Waiting;
 use rustc_hash::FxBuildHasher;
 

@@ -34,13 +34,13 @@ use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
 use ostler_proto::id::{Epoch, ServerId};
-use ostler_zab::EpochLength;
 use ostler_server_core::{
     CoreConfig, Now, Server,
     audit::{AuditOperation, AuditResult},
     quorum::LocalSessions,
 };
 use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
+use ostler_zab::EpochLength;
 use std::{
     net::SocketAddr,
     sync::Arc,

@@ -45,8 +45,8 @@ pub use audit::AuditError;
 pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;
 pub use error::ServerError;
-pub use traces::TraceSettingsError;
 pub use handle::{Ended, ServerHandle};
 pub use overrides::{Overrides, PeerListeners};
 #[doc(hidden)]
 pub use peers::decoders;
+pub use traces::TraceSettingsError;

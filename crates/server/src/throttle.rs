@@ -58,9 +58,9 @@ impl Throttles {
     pub(crate) fn admits(&self, now: Mono, request: &ConnectRequest<'_>) -> io::Result<bool> {
         let Some(connections) = &self.connections else { return Ok(true) };
         let kind = match request.session {
-            SessionId::NONE if self.local_sessions => ConnectionKind::LocalSession,
-            SessionId::NONE => ConnectionKind::GlobalSession,
-            _ => ConnectionKind::RenewedSession,
+            SessionId::NONE if self.local_sessions => ConnectionKind::Local,
+            SessionId::NONE => ConnectionKind::Global,
+            _ => ConnectionKind::Renewed,
         };
         let chance = getrandom::u64()?;
         let CountedConnections { throttle, deficits } = &mut *connections.lock();

@@ -12,7 +12,7 @@ use findings::{Finding, Gravity, findings};
 use observed::{Observed, observe};
 use std::{process::ExitCode, thread};
 
-/// What is wrong with an ensemble now, and what to do
+/// Say what is wrong with an ensemble now, and what to do
 ///
 /// Asks the HTTP admin server of each member. Exit codes: 0 nothing was found, 1 something was, 2 no server answered.
 #[derive(Args)]

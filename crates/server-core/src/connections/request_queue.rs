@@ -82,7 +82,6 @@ pub(crate) enum Waiting {
     Watching { head: RequestHead, payload: Box<[u8]>, left: WatchesLeft },
 }
 
-
 impl Waiting {
     /// The zxid of a write that this server has proposed.
     pub(crate) fn proposed(&self) -> Option<Zxid> {

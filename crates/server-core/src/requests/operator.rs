@@ -66,7 +66,8 @@ mod tests {
     fn ids(scheme: &str, auth: &str) -> Option<Vec<Id>> {
         let config =
             CoreConfig { super_digest: Some(auth::digest_id("super:secret")), ..CoreConfig::default() };
-        let server = Server::new(config, Tree::fresh(Default::default()), 0, Now { mono: Mono(0), us: 0, wall_ms: 0 });
+        let server =
+            Server::new(config, Tree::fresh(Default::default()), 0, Now { mono: Mono(0), us: 0, wall_ms: 0 });
         let address = IpAddr::from([127, 0, 0, 1]);
         server.operator_ids(OperatorLogin { address, scheme, auth: Some(auth.as_bytes()), certificate: None })
     }

@@ -35,7 +35,9 @@ fn in_parts<T>(driver: &Driver, mut part: impl FnMut(&Server, &[T], usize) -> Ve
 
 /// The numbers of all connections.
 pub(super) fn connection_numbers(driver: &Driver) -> Vec<ConnId> {
-    in_parts(driver, |server, so_far: &[ConnId], max| server.connection_numbers_after(so_far.last().copied(), max))
+    in_parts(driver, |server, so_far: &[ConnId], max| {
+        server.connection_numbers_after(so_far.last().copied(), max)
+    })
 }
 
 /// All connections.

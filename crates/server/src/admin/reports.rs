@@ -280,7 +280,6 @@ impl Reports {
             client_response_sizes: response_sizes(responses),
             quorum: quorum_report.map(|of| quorum(of, *mode, now.mono)),
             quotas: long_reports::quotas(driver).into_iter().map(namespace_quota).collect(),
-            ..Gauges::default()
         }
     }
 }

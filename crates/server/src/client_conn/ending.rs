@@ -35,7 +35,9 @@ impl fmt::Display for Garbage {
             Garbage::NoRequestHeader => "no request header",
             Garbage::NoHandshake => "a first frame that is no handshake",
             Garbage::NoHandshakeInTime => "no handshake in time",
-            Garbage::LargeRequest => "a large request, and those of all connections take largeRequestMaxBytes",
+            Garbage::LargeRequest => {
+                "a large request, and those of all connections take largeRequestMaxBytes"
+            }
             Garbage::TooManyNewConnections => "more new connections than connection_throttle_tokens allows",
         })
     }

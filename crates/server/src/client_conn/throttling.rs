@@ -9,7 +9,7 @@ use crate::{
 use ostler_server_core::input::Mono;
 use std::{collections::VecDeque, time::Duration};
 
-/// What a connection has to remember for the limits.
+/// The memory of a connection for the limits.
 pub(super) struct ConnThrottle {
     large: Option<LargeOfConnection>,
     /// Milliseconds after which a request that waits for its turn looks again; `None` if requests are not limited.

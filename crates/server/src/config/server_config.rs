@@ -35,7 +35,7 @@ pub struct ServerConfig {
     pub tick_time_ms: i32,
     pub clients: ClientPortSettings,
     pub limits: RequestLimits,
-    /// What all clients together may begin.
+    /// The limits of new connections and of requests, for all clients together.
     pub throttles: ThrottleSettings,
     pub folders: DataFolderSettings,
     pub log: TxnLogSettings,

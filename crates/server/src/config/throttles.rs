@@ -29,9 +29,9 @@ pub struct ConnectionWeights {
 pub struct DropSettings {
     /// Milliseconds between two changes at least.
     pub freeze_ms: u32,
-    /// What is added if the bucket is empty; 0.02 by default.
+    /// The rise of the probability if the bucket is empty; 0.02 by default.
     pub increase: f64,
-    /// What is taken off if few tokens are missing; 0.002 by default.
+    /// Its fall if few tokens are missing; 0.002 by default.
     pub decrease: f64,
     /// The part of all tokens that may be missing then; 0 by default.
     pub decrease_ratio: f64,

@@ -125,7 +125,7 @@ impl Driver {
     pub(crate) fn connect(&self, conn: ConnId, request: ConnectRequest<'_>, chance: u64) -> bool {
         let core = &mut *self.lock();
         let now = self.clock.now();
-        if request.session == SessionId::NONE && !core.new_sessions.may_open(now.mono, conn) {
+        if request.session == SessionId::NONE && !core.new_sessions.take_opening(now.mono, conn) {
             self.give_turns(core);
             return false;
         }

@@ -7,9 +7,9 @@ use ostler_server_core::input::Mono;
 /// The kind of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ConnectionKind {
-    GlobalSession,
-    LocalSession,
-    RenewedSession,
+    Global,
+    Local,
+    Renewed,
 }
 
 /// The bucket, and the probability of being refused.
@@ -73,9 +73,9 @@ impl ConnectionThrottle {
     fn cost(&self, kind: ConnectionKind) -> u64 {
         let Some(weights) = self.settings.weights else { return 1 };
         u64::from(match kind {
-            ConnectionKind::GlobalSession => weights.global_session,
-            ConnectionKind::LocalSession => weights.local_session,
-            ConnectionKind::RenewedSession => weights.renewed_session,
+            ConnectionKind::Global => weights.global_session,
+            ConnectionKind::Local => weights.local_session,
+            ConnectionKind::Renewed => weights.renewed_session,
         })
     }
 
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn connections_pass_until_the_bucket_is_empty_and_as_it_fills_again() {
         let mut throttle = ConnectionThrottle::new(settings(), Mono(0));
-        let new = ConnectionKind::GlobalSession;
+        let new = ConnectionKind::Global;
         assert_eq!(admitted(&mut throttle, 0, 30, new), 10);
         assert_eq!(throttle.deficit(), 10);
         assert_eq!(admitted(&mut throttle, 99, 5, new), 0);
@@ -147,8 +147,8 @@ mod tests {
             for idle in [i32::MAX as u64, u32::MAX as u64 + 7, 1 << 40, u64::MAX - 5] {
                 let settings = ConnectionThrottleSettings { fill_count, fill_ms, ..settings() };
                 let mut throttle = ConnectionThrottle::new(settings, Mono(5));
-                assert_eq!(admitted(&mut throttle, 5, 20, ConnectionKind::GlobalSession), 10);
-                let back = admitted(&mut throttle, idle, 20, ConnectionKind::GlobalSession);
+                assert_eq!(admitted(&mut throttle, 5, 20, ConnectionKind::Global), 10);
+                let back = admitted(&mut throttle, idle, 20, ConnectionKind::Global);
                 let expected = u128::from(idle - 5) * u128::from(fill_count) / u128::from(fill_ms);
                 assert_eq!(back as u128, expected.min(10), "{fill_count} in {fill_ms} ms, after {idle} ms");
             }
@@ -159,11 +159,9 @@ mod tests {
     fn tokens_of_weighted_connections_count_new_sessions_that_all_servers_know() {
         let weights = ConnectionWeights { global_session: 3, local_session: 1, renewed_session: 2 };
         let settings = ConnectionThrottleSettings { weights: Some(weights), fill_count: 0, ..settings() };
-        for (kind, count) in [
-            (ConnectionKind::GlobalSession, 10),
-            (ConnectionKind::RenewedSession, 15),
-            (ConnectionKind::LocalSession, 30),
-        ] {
+        for (kind, count) in
+            [(ConnectionKind::Global, 10), (ConnectionKind::Renewed, 15), (ConnectionKind::Local, 30)]
+        {
             let mut throttle = ConnectionThrottle::new(settings, Mono(0));
             assert_eq!(admitted(&mut throttle, 0, 100, kind), count, "{kind:?}");
         }
@@ -174,7 +172,7 @@ mod tests {
         let drop = DropSettings { freeze_ms: 10, increase: 0.25, decrease: 0.5, decrease_ratio: 0.0 };
         let settings = ConnectionThrottleSettings { drop: Some(drop), fill_count: 0, ..settings() };
         let mut throttle = ConnectionThrottle::new(settings, Mono(0));
-        let new = ConnectionKind::GlobalSession;
+        let new = ConnectionKind::Global;
         assert_eq!(admitted(&mut throttle, 0, 20, new), 10);
         assert!(throttle.drop_probability() == 0.0, "not within the freeze time");
         for (now, probability) in [(11, 0.25), (21, 0.25), (22, 0.5), (33, 0.75), (44, 1.0), (60, 1.0)] {
@@ -195,7 +193,7 @@ mod tests {
             let settings = ConnectionThrottleSettings { drop: Some(drop), ..settings() };
             let mut throttle = ConnectionThrottle::new(settings, Mono(0));
             for now in 0..50 {
-                throttle.admits(Mono(now), ConnectionKind::RenewedSession, now << 58);
+                throttle.admits(Mono(now), ConnectionKind::Renewed, now << 58);
                 let probability = throttle.drop_probability();
                 assert!(!(probability < 0.0 || probability > 1.0));
             }

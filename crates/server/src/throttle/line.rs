@@ -41,7 +41,7 @@ impl Line {
     }
 
     /// Whether it is a connection's turn; it counts then. Otherwise the connection gets a place in the line.
-    pub(crate) fn has_turn(&mut self, now: Mono, conn: ConnId) -> bool {
+    pub(crate) fn take_turn_of(&mut self, now: Mono, conn: ConnId) -> bool {
         self.forget_lapsed(now);
         let turn = self.turns.iter().position(|(of, _)| *of == conn);
         let is_free = self.line.is_empty() && self.has_room();
@@ -101,17 +101,17 @@ mod tests {
     #[test]
     fn connections_get_their_turns_in_the_order_in_which_they_came() {
         let mut line = Line::new(2, 100);
-        assert!(line.has_turn(Mono(0), ConnId(1)) && line.has_turn(Mono(0), ConnId(2)));
+        assert!(line.take_turn_of(Mono(0), ConnId(1)) && line.take_turn_of(Mono(0), ConnId(2)));
         for conn in 3..6 {
-            assert!(!line.has_turn(Mono(0), ConnId(conn)));
+            assert!(!line.take_turn_of(Mono(0), ConnId(conn)));
         }
-        assert!(!line.has_turn(Mono(0), ConnId(3)), "it keeps its place");
+        assert!(!line.take_turn_of(Mono(0), ConnId(3)), "it keeps its place");
         assert_eq!(line.next_turn(Mono(1)), None);
         line.ended(1);
         assert_eq!(line.next_turn(Mono(1)), Some(ConnId(3)));
         assert_eq!(line.next_turn(Mono(1)), None, "its place is kept");
-        assert!(!line.has_turn(Mono(2), ConnId(1)), "others stand in line before it");
-        assert!(line.has_turn(Mono(2), ConnId(3)));
+        assert!(!line.take_turn_of(Mono(2), ConnId(1)), "others stand in line before it");
+        assert!(line.take_turn_of(Mono(2), ConnId(3)));
         line.ended(2);
         assert_eq!(line.next_turn(Mono(3)), Some(ConnId(4)));
         assert_eq!(line.next_turn(Mono(3)), Some(ConnId(5)));
@@ -120,22 +120,22 @@ mod tests {
     #[test]
     fn a_turn_that_is_not_taken_goes_to_others() {
         let mut line = Line::new(1, 100);
-        assert!(line.has_turn(Mono(0), ConnId(1)));
-        assert!(!line.has_turn(Mono(0), ConnId(2)) && !line.has_turn(Mono(0), ConnId(3)));
+        assert!(line.take_turn_of(Mono(0), ConnId(1)));
+        assert!(!line.take_turn_of(Mono(0), ConnId(2)) && !line.take_turn_of(Mono(0), ConnId(3)));
         line.ended(1);
         assert_eq!(line.next_turn(Mono(0)), Some(ConnId(2)));
-        assert!(!line.has_turn(Mono(99), ConnId(3)));
-        assert!(!line.has_turn(Mono(100), ConnId(3)), "it is in line");
+        assert!(!line.take_turn_of(Mono(99), ConnId(3)));
+        assert!(!line.take_turn_of(Mono(100), ConnId(3)), "it is in line");
         assert_eq!(line.next_turn(Mono(100)), Some(ConnId(3)));
-        assert!(line.has_turn(Mono(101), ConnId(3)));
+        assert!(line.take_turn_of(Mono(101), ConnId(3)));
     }
 
     #[test]
     fn connections_that_are_gone_lose_their_places() {
         let mut line = Line::new(1, 100);
-        assert!(line.has_turn(Mono(0), ConnId(1)));
+        assert!(line.take_turn_of(Mono(0), ConnId(1)));
         for conn in 2..5 {
-            assert!(!line.has_turn(Mono(0), ConnId(conn)));
+            assert!(!line.take_turn_of(Mono(0), ConnId(conn)));
         }
         line.gone(ConnId(2));
         line.ended(1);

@@ -5,7 +5,7 @@ use super::line::Line;
 use ostler_server_core::{ConnId, input::Mono};
 use std::collections::HashSet;
 
-/// New sessions under way at a time. More would not come faster: so many share one write of the disk.
+/// New sessions under way at a time. More would not come faster: that number shares one write of the disk.
 const UNDER_WAY_MAX: usize = 1000;
 /// How long the turn of a connection is kept for it.
 const TURN_KEPT_MS: u64 = 1000;
@@ -23,8 +23,8 @@ impl NewSessions {
     }
 
     /// Whether a connection may open a session now. Otherwise it gets a place in the line.
-    pub(crate) fn may_open(&mut self, now: Mono, conn: ConnId) -> bool {
-        let may = self.line.has_turn(now, conn);
+    pub(crate) fn take_opening(&mut self, now: Mono, conn: ConnId) -> bool {
+        let may = self.line.take_turn_of(now, conn);
         if may {
             self.opening.insert(conn);
         }
@@ -63,17 +63,17 @@ mod tests {
     fn a_crowd_of_new_sessions_waits_in_line() {
         let mut sessions = NewSessions::new();
         let count = UNDER_WAY_MAX as u64;
-        assert!((0..count).all(|conn| sessions.may_open(Mono(0), ConnId(conn))));
-        assert!((count..3 * count).all(|conn| !sessions.may_open(Mono(0), ConnId(conn))));
+        assert!((0..count).all(|conn| sessions.take_opening(Mono(0), ConnId(conn))));
+        assert!((count..3 * count).all(|conn| !sessions.take_opening(Mono(0), ConnId(conn))));
         assert_eq!(sessions.next_turn(Mono(1)), None);
         sessions.ended(ConnId(3));
         sessions.ended(ConnId(3));
         sessions.gone(ConnId(count));
         assert_eq!(sessions.next_turn(Mono(1)), Some(ConnId(count + 1)), "the first in line has gone");
         assert_eq!(sessions.next_turn(Mono(1)), None);
-        assert!(sessions.may_open(Mono(2), ConnId(count + 1)));
+        assert!(sessions.take_opening(Mono(2), ConnId(count + 1)));
         (0..3 * count).for_each(|conn| sessions.gone(ConnId(conn)));
         assert_eq!(sessions.next_turn(Mono(3)), None);
-        assert!(sessions.may_open(Mono(3), ConnId(1)) && sessions.opening.len() == 1);
+        assert!(sessions.take_opening(Mono(3), ConnId(1)) && sessions.opening.len() == 1);
     }
 }

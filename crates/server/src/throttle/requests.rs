@@ -18,7 +18,7 @@ pub(crate) struct RequestThrottleCounts {
     pub(crate) stale_dropped: u64,
 }
 
-/// What happens to a request that is the next one of its connection.
+/// The fate of a request that is the next one of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begin {
     CarryOut,
@@ -68,7 +68,7 @@ impl RequestThrottle {
             self.counts.stale_dropped += 1;
             return Begin::Drop;
         }
-        if !self.line.has_turn(now, next.conn) {
+        if !self.line.take_turn_of(now, next.conn) {
             self.counts.waits += 1;
             return Begin::Wait;
         }

@@ -23,7 +23,7 @@ pub(crate) struct TraceQueue {
     wake: Condvar,
 }
 
-/// What has gathered.
+/// The requests that have gathered.
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub(super) requests: Vec<TracedRequest>,

@@ -82,7 +82,9 @@ fn a_move_is_taken_up_or_forgotten_as_a_whole_by_those_who_are_left() {
         victims.iter().for_each(|id| world.take_down(*id));
         let pause = [0, 30, 700][(seed / 7) as usize % 3];
         world.run(pause);
-        victims.iter().for_each(|id| drop(world.boot(*id)));
+        for id in victims {
+            world.boot(*id);
+        }
         world.run(300);
         world.must_come_back();
     }
@@ -121,8 +123,8 @@ fn an_election_follows_while_one_server_cannot_move() {
     for seed in 0..8 {
         let epoch = EpochLength { in_place: Some(LENGTH), enough: 30, most: 40 };
         let observers = (seed % 2) as i64;
-        let lacks_moves = Some(if observers > 0 { OBSERVER } else { 1 });
-        let mut world = started(seed, Shape { epoch, observers, lacks_moves, ..shape(seed) });
+        let lacking = if observers > 0 { OBSERVER } else { 1 };
+        let mut world = started(seed, Shape { epoch, observers, lacks_moves: Some(lacking), ..shape(seed) });
         let mut moves = [0, 0];
         for count in &mut moves {
             for _ in 0..6 {
@@ -134,8 +136,8 @@ fn an_election_follows_while_one_server_cannot_move() {
                 world.run(100);
             }
             *count = world.tally.get("moved on in place").copied().unwrap_or(0);
-            world.take_down(lacks_moves.unwrap());
-            world.boot(lacks_moves.unwrap());
+            world.take_down(lacking);
+            world.boot(lacking);
             assert!(world.run_until(5_000, World::all_serve));
         }
         assert!(moves[0] == 0 && moves[1] > 0, "seed {seed}: {moves:?}");

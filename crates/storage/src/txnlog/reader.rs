@@ -253,7 +253,7 @@ impl<'d> LogReader<'d> {
     }
 }
 
-/// What is known of a log file beside its bytes, for [`judge_end`].
+/// The facts about a log file beside its bytes, for [`judge_end`].
 #[derive(Debug, Clone, Copy)]
 pub struct EndContext {
     /// Whether no later log file has records.

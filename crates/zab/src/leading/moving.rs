@@ -37,7 +37,7 @@
 //! everything before, so the history of `e` is committed before anything of `e+1` is. A later leader is the best of
 //! a quorum, which has a server in common with the one that committed. Its epoch is above each epoch that its quorum
 //! has accepted. As a quorum has accepted `e+1` before anything was numbered in it, that epoch is at least `e+2`, even if its
-//! leader is in state A and has never heard of the border. What others have of `e+1` is then taken from them by TRUNC or
+//! leader is in state A and has never heard of the border. The part of `e+1` that others have is then taken from them by TRUNC or
 //! SNAP, as with any leader that was lost.
 //!
 //! A server that promised `e+1` still acknowledges proposals of `e`. That is safe because the leader of both is the same, and its

@@ -28,7 +28,7 @@ pub(super) enum Stage {
     Lost,
 }
 
-/// What an event of a client's socket has led to.
+/// The result of an event of a client's socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Nothing,

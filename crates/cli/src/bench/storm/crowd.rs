@@ -31,7 +31,7 @@ const FIRST_PORT: usize = 34_000;
 /// Each client has this number of ports, in turn: one may be waiting for the end of an earlier connection.
 const PORTS_EACH: usize = 3;
 const EVENTS: usize = 4096;
-/// What is not asked for comes in small pieces.
+/// Bytes that are not asked for come in small pieces.
 const READ_BUFFER: usize = 16 << 10;
 
 pub(super) struct Crowd {

@@ -122,7 +122,7 @@ fn quorum(up: &[(&str, &ServerState)], found: &mut Findings) {
                      servers, too", missing.join(", ")),
         );
     }
-    if voters.len() % 2 == 0 {
+    if voters.len().is_multiple_of(2) {
         found.add(
             Gravity::Note,
             format!("There are {} voters: one less would survive as many failures", voters.len()),
@@ -146,7 +146,7 @@ fn quorum(up: &[(&str, &ServerState)], found: &mut Findings) {
     }
 }
 
-/// What should be the same at all servers.
+/// Looks at values that should be the same at all servers.
 fn differences(up: &[(&str, &ServerState)], found: &mut Findings) {
     let versions: BTreeSet<&str> = up.iter().map(|(_, server)| &*server.version).collect();
     if versions.len() > 1 {
@@ -194,7 +194,7 @@ fn differences(up: &[(&str, &ServerState)], found: &mut Findings) {
     }
 }
 
-/// What one server's figures tell.
+/// Looks at one server's figures.
 fn of_server(server: &ServerState, found: &mut Findings) {
     let who = name(server);
     let figure = |name: &str| server.figure(name);

@@ -27,7 +27,7 @@ pub(crate) enum Right {
     Whole,
 }
 
-/// What is known of a caller.
+/// The facts about a caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller<'a> {
     /// Whether the connection has TLS.

@@ -4,7 +4,7 @@ use super::{bodies::object, json::Object};
 use ostler_server_core::quorum::{MemberMode, MemberReport, ZabStage};
 use serde_json::{Value, json};
 
-/// What `/readyz` is asked beside "does it serve clients".
+/// The questions to `/readyz` beside "does it serve clients".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Asks {
     /// `?quorum`: whether it leads or follows, so that a quorum stands behind it.

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct AdminState {
     pub(super) driver: Arc<Driver>,
     pub(super) reports: Arc<Reports>,
