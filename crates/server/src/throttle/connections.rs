@@ -195,7 +195,7 @@ mod tests {
             for now in 0..50 {
                 throttle.admits(Mono(now), ConnectionKind::Renewed, now << 58);
                 let probability = throttle.drop_probability();
-                assert!(!(probability < 0.0 || probability > 1.0));
+                assert!((0.0..=1.0).contains(&probability));
             }
         }
     }
