@@ -142,9 +142,9 @@ fn is_number(text: &str) -> bool {
 }
 
 #[test]
-fn the_greeting_has_three_lines() {
+fn the_greeting_says_where_it_listens_and_where_its_data_are() {
     let folder = Folder::new();
-    let mut server = Ostler::start(&folder.zoo_cfg(""));
+    let mut server = Ostler::start(&folder.zoo_cfg("admin.enableServer=false\n"));
     let [listening, data, connect] = &server.greeting[..] else { panic!("{:#?}", server.greeting) };
     let address = server.address;
     let rest = listening.strip_prefix(&format!("listening on {address}, ready after ")).unwrap();

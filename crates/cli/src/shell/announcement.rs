@@ -142,7 +142,7 @@ mod tests {
         let lost = Announcement::State { state: ConnectionState::Lost, session: Some(SessionId(0x17)) };
         let said = "WATCHER:: session 0x17 is lost, and with it its ephemeral znodes\n";
         assert_eq!(lost.shown(OutputStyle::Notes { colour: false }), said);
-        let json = r#"{"watch":{"path":null,"state":"Expired","type":"None","zxid":null}}"#;
+        let json = r#"{"watch":{"state":"Expired","type":"None","path":null,"zxid":null}}"#;
         assert_eq!(lost.shown(OutputStyle::Json).trim_end(), json);
     }
 }

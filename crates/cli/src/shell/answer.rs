@@ -308,8 +308,8 @@ mod tests {
             &text,
             &text,
             &expect![[r#"
-            {"children":["a","b"],"path":"/"}
-        "#]],
+                {"path":"/","children":["a","b"]}
+            "#]],
         );
     }
 
@@ -348,7 +348,7 @@ mod tests {
                 numChildren = 0
             "#]],
             &expect![[r#"
-                {"data":"abc","path":"/a","stat":{"aclVersion":0,"cZxid":"0x100000002","ctime":"1970-01-01T00:00:00.000Z","cversion":0,"dataLength":3,"dataVersion":1,"ephemeralOwner":"0x0","mZxid":"0x0","mtime":"1970-01-01T00:00:00.000Z","numChildren":0,"pZxid":"0x0"}}
+                {"path":"/a","data":"abc","stat":{"cZxid":"0x100000002","ctime":"1970-01-01T00:00:00.000Z","mZxid":"0x0","mtime":"1970-01-01T00:00:00.000Z","pZxid":"0x0","cversion":0,"dataVersion":1,"aclVersion":0,"ephemeralOwner":"0x0","dataLength":3,"numChildren":0}}
             "#]],
         );
     }
@@ -377,7 +377,7 @@ mod tests {
         let data = Bytes::from_static(b"\xff\x00");
         let answer = Answer::Data { path: "/a".into(), data, form: Form::Raw, stat: None };
         assert_eq!(answer.shown(OutputStyle::Plain, Context { now_ms: 0, own_session: None }), b"\xff\x00");
-        assert_eq!(answer.json().to_string(), r#"{"data_base64":"/wA=","path":"/a"}"#);
+        assert_eq!(answer.json().to_string(), r#"{"path":"/a","data_base64":"/wA="}"#);
     }
 
     #[test]
@@ -393,7 +393,7 @@ mod tests {
                 world:anyone:cdrwa
             "#]],
             &expect![[r#"
-                {"acl":[{"id":"anyone","perms":"cdrwa","scheme":"world"}],"path":"/a"}
+                {"path":"/a","acl":[{"scheme":"world","id":"anyone","perms":"cdrwa"}]}
             "#]],
         );
     }
@@ -431,7 +431,7 @@ mod tests {
                 1970-01-01T00:00:01.500Z NodeDataChanged /a  zxid 0x200000003 (2:3)
             "#]],
             &expect![[r#"
-                {"event":"NodeDataChanged","path":"/a","time":"1970-01-01T00:00:01.500Z","zxid":"0x200000003"}
+                {"event":"NodeDataChanged","path":"/a","zxid":"0x200000003","time":"1970-01-01T00:00:01.500Z"}
             "#]],
         );
     }

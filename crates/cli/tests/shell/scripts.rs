@@ -166,10 +166,10 @@ async fn programs_get_json() {
     assert_eq!(code, Some(1));
     expect![[r#"
         {"created":"/a"}
-        {"children":["a","zookeeper"],"path":"/"}
-        {"data":"x","path":"/a"}
+        {"path":"/","children":["a","zookeeper"]}
+        {"path":"/a","data":"x"}
         {"path":"/a"}
-        {"data_base64":"/w==","path":"/a"}
+        {"path":"/a","data_base64":"/w=="}
     "#]]
     .assert_eq(&out);
     let stat = once(&server.connect_string(), &["stat", "/a"]);

@@ -50,6 +50,9 @@ impl ClientConn {
             End::Garbage(Garbage::FrameLength(length) | Garbage::FirstFrameLength(length)) => {
                 EndCause::FrameLength { length: i64::from(*length), limit: self.limits.frame_max as u64 }
             }
+            End::Garbage(limit @ (Garbage::LargeRequest | Garbage::TooManyNewConnections)) => {
+                EndCause::OverLimit { limit: limit.to_string() }
+            }
             End::Garbage(garbage) => EndCause::BadFrame { problem: garbage.to_string() },
             End::Stalled(blocked_ms) => EndCause::SlowReader { blocked_ms: *blocked_ms },
             // Only notifications that pile up close an outbox without the core.

@@ -49,7 +49,8 @@ fn no_session_moves_and_no_write_fails_while_epochs_move_on() {
         assert_eq!(conns, clients.map(|client| world.clients[client].conn), "seed {seed}: connections");
         assert_eq!(world.leader(), Some(leader), "seed {seed}: nobody was elected");
         let moves = world.reference.last().epoch().0 - epoch.0;
-        assert!(moves >= 5, "seed {seed}: 360 writes were done in {moves} moves after {before}");
+        // A move takes some round trips and syncs, and the next one begins after it.
+        assert!(moves >= 2, "seed {seed}: 360 writes were done in {moves} moves after {before}");
         assert!(world.run_until(1_000, |world| world.epoch_of(OBSERVER) == world.epoch_of(leader)));
         world.must_come_back();
     }
@@ -128,7 +129,7 @@ fn an_election_follows_while_one_server_cannot_move() {
         let mut moves = [0, 0];
         for count in &mut moves {
             for _ in 0..6 {
-                assert!(world.run_until(3_000, |world| world.leader().is_some()));
+                assert!(world.run_until(5_000, World::all_serve));
                 let leader = world.leader().unwrap();
                 if let Some(client) = world.try_join(leader) {
                     burst(&mut world, client, 15);

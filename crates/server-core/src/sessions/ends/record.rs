@@ -77,6 +77,11 @@ pub enum EndCause {
         /// The problem with them.
         problem: String,
     },
+    /// The server was asked for more than a limit of its operator allows.
+    OverLimit {
+        /// The request or connection, and the key of the limit.
+        limit: String,
+    },
     /// The TLS connection failed.
     TlsFailed {
         /// The message of the library.
@@ -110,6 +115,7 @@ impl EndCause {
         match self {
             EndCause::ConnectionFailed { error } | EndCause::TlsFailed { error } => error.len(),
             EndCause::BadFrame { problem } => problem.len(),
+            EndCause::OverLimit { limit } => limit.len(),
             _ => 0,
         }
     }

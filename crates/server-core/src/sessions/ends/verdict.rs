@@ -398,6 +398,7 @@ fn closed_by_server(cause: &EndCause, server: i64) -> Option<(VerdictKind, Strin
             format!("the client sent a frame of {length} bytes, and the limit (jute.maxbuffer) is {limit}"),
         ),
         EndCause::BadFrame { problem } => (VerdictKind::ClientFault, format!("the client sent {problem}")),
+        EndCause::OverLimit { limit } => (VerdictKind::Server, format!("a limit was reached: {limit}")),
         EndCause::Protocol => (VerdictKind::ClientFault, "the client sent what no client sends".into()),
         EndCause::TooManyUnread => (
             VerdictKind::ClientFault,
