@@ -26,6 +26,7 @@ COMMANDS = (
     "nothing set_trace_mask?traceMask=12 set_trace_mask?traceMask=x"
 ).split()
 TIMEOUT_MS = 100000
+RATE_MS = 500
 # Objects whose keys are data: their values are compared, if both have one.
 BY_DATA = {
     "expiry_time_to_session_ids",
@@ -67,6 +68,7 @@ def settings(admin):
         "admin.enableServer": "true",
         "admin.serverPort": admin,
         "admin.serverAddress": "127.0.0.1",
+        "admin.rateLimiterIntervalInMS": RATE_MS,
         "secret.password": "do not show",
         # The sessions of this check send no pings.
         "maxSessionTimeout": 100000,
@@ -182,7 +184,7 @@ def secrets(port):
 
 
 def of_new_versions(server):
-    """snapshot and shed_connections, and that they need an identity."""
+    """snapshot, restore and shed_connections, and that they need an identity."""
     port = server.admin
     for path, method in (("snapshot", "GET"), ("restore", "POST"), ("shed_connections", "POST")):
         url = "/commands/" + path
@@ -205,6 +207,35 @@ def of_new_versions(server):
         expect_equal(answer.status, 400, "shed_connections %r" % body)
     answer = ask(port, "/commands/shed_connections", "POST", super_user, b'{"percentage": 100}')
     expect(answer.status == 200 and answer.json()["connections_shed"] >= 2, "shed_connections: %r" % answer.body)
+    refused_restore(server, sent, super_user)
+    time.sleep(2 * RATE_MS / 1000)
+    restored(server, sent, super_user)
+
+
+def refused_restore(server, sent, super_user):
+    """Nothing changes if the snapshot is not whole."""
+    late = Session(server.port, TIMEOUT_MS)
+    late.create("/undone", b"")
+    answer = ask(server.admin, "/commands/restore", "POST", super_user, sent.body[:-9])
+    expect_equal(answer.status, 500, "restore of a snapshot that ends early")
+    expect(late.exists("/undone"), "a snapshot that ends early was restored")
+    late.drop()
+
+
+def restored(server, sent, super_user):
+    """The data become those of the snapshot, also after a restart."""
+    answer = ask(server.admin, "/commands/restore", "POST", super_user, sent.body)
+    expect_equal(answer.status, 200, "restore: %r" % answer.body)
+    expect_equal(answer.json()["last_zxid"], int(sent.headers["last_zxid"], 16), "last_zxid of restore")
+    session = Session(server.port, TIMEOUT_MS)
+    expect(session.exists("/app") and not session.exists("/undone"), "the data are not those of the snapshot")
+    session.create("/after", b"")
+    session.drop()
+    server.kill()
+    with server.start():
+        session = Session(server.port, TIMEOUT_MS)
+        expect(session.exists("/after") and not session.exists("/undone"), "a restart has lost the restoration")
+        session.drop()
 
 
 def pages(port, count):

@@ -206,7 +206,7 @@ def in_place(make, peers, port):
         cluster[OBSERVER].start()
         wait_for("the Java observer serves", lambda: cluster[OBSERVER].mode() == "observer")
         cluster.look_same()
-        return text + "; " + by_election(cluster, "with a Java observer")
+        return text + "; " + by_election(cluster, "with a Java observer", load)
 
 
 def current(member):
@@ -220,11 +220,11 @@ def elections(cluster):
     return {member.number: member.elections().count("began") for member in cluster.running()}
 
 
-def by_election(cluster, name):
+def by_election(cluster, name, load=None):
     """Epochs end by an election, and nothing is lost."""
     leader = cluster.wait_quorum()
     epoch, searched = current(leader), leader.elections()
-    load = Load(cluster.ports()).start()
+    load = (load or Load(cluster.ports())).start()
     wait_for("the next epoch " + name, lambda: any(current(member) > epoch for member in cluster.running()))
     cluster.wait_quorum()
     load.wait_progress()
@@ -237,7 +237,8 @@ def by_election(cluster, name):
 
 
 def with_java_voter(make, java, port):
-    keys = {**SETTINGS, "tickTime": 500, "epochLength": 1000}
+    # Long enough for the Java server to come back before the next end.
+    keys = {**SETTINGS, "tickTime": 500, "epochLength": 20000}
     with Cluster([java, make, make], work_folder("counter-end"), port, keys) as cluster:
         for member in cluster.members.values():
             epochs(snapshot(member.data, 0x5FFF00000), 5)

@@ -15,8 +15,9 @@ use ostler_storage::{
     folders::DataFolders,
     recover::{Origin, RecoverOptions, Recovered, RecoverySink, recover},
     snapshot::{
-        SnapshotNode, SnapshotSink, SnapshotTrailer,
+        SnapshotFile, SnapshotNode, SnapshotSink, SnapshotTrailer,
         body::{BodyError, BodyReader, BodyWriter},
+        read_snapshot,
     },
 };
 use ostler_tree::{DetachedZnode, FrozenTree, Tree, TreeEvent};
@@ -120,6 +121,25 @@ pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result
     }
     builder.tree.finish_restore(zxid, std::mem::take(&mut builder.sessions), None);
     Ok((builder.tree, reader.into_rest()))
+}
+
+/// Reads one snapshot file. Its last zxid is the one at its end; `None` if the file has none there.
+pub fn read_file(
+    disk: &dyn Disk,
+    file: &SnapshotFile,
+    types: ExtendedTypes,
+) -> Result<(Tree, Option<Zxid>), StorageError> {
+    let mut builder = TreeBuilder::new(types);
+    let trailer = read_snapshot(disk, file, &mut builder)?;
+    let zxid = trailer.last_processed;
+    let sessions = std::mem::take(&mut builder.sessions);
+    let digest = trailer.digest.map(|digest| digest.zxid);
+    builder.tree.finish_restore(zxid.unwrap_or(file.zxid), sessions, digest);
+    let orphans = builder.tree.drop_orphaned_ephemerals();
+    if !orphans.is_empty() {
+        tracing::warn!(znodes = orphans.len(), "ephemerals of sessions that are gone were dropped");
+    }
+    Ok((builder.tree, zxid))
 }
 
 /// Writes a tree in the format in which a leader sends it to a learner.

@@ -16,6 +16,7 @@ mod observer_master;
 mod pending_learners;
 mod read_only;
 mod reconfig;
+mod restore;
 pub(crate) mod role;
 mod same_ensemble;
 mod synchronization;
@@ -60,6 +61,8 @@ pub(crate) enum AfterPersist {
     OwnAck { search_id: u64, zxid: Zxid, made_ms: i64 },
     /// Any other act, for the role that the server has in this search.
     Ensemble { search_id: u64, act: EnsembleAct },
+    /// At a standalone server: a restoration is done.
+    Restored { search_id: u64 },
 }
 
 /// An act of a leader or learner that waits for the disk.
@@ -271,9 +274,13 @@ pub enum MemberMode {
 }
 
 impl Server {
-    /// The number of the present or last search for a leader.
+    /// The number of the present or last search for a leader; at a standalone server that of the restorations, since
+    /// after each of them acts of before do not count.
     pub(crate) fn search_id(&self) -> u64 {
-        self.role.ensemble().map_or(0, |ensemble| ensemble.search_id)
+        match &self.role {
+            role::Role::Standalone(standalone) => standalone.restores,
+            role::Role::Member(ensemble) => ensemble.search_id,
+        }
     }
 
     /// Whether the tree is being read again from disk. The leader's packets have to wait: they are about the new tree.

@@ -70,7 +70,13 @@ impl Server {
         let last = tree.last_processed();
         let proposals = Proposals::new(electorate, last);
         let epoch = EpochLength::default();
-        let role = Role::Standalone(Standalone { proposals, accepted: last.epoch(), epoch });
+        let role = Role::Standalone(Standalone {
+            proposals,
+            accepted: last.epoch(),
+            epoch,
+            restores: 0,
+            restored: 0,
+        });
         Server::with_role(config, tree, replayed, now, role)
     }
 
@@ -172,6 +178,7 @@ impl Server {
             Input::StreamMoves { link } => self.stream_moves(cx.now, link),
             Input::Snap { link, tree } => self.install_tree(cx, link, *tree),
             Input::Reloaded { tree, .. } => self.tree_reloaded(cx, *tree),
+            Input::Restore { tree } => self.restore_tree(cx, *tree),
             Input::LogRead { link, search_id, read } => self.log_read(cx, link, search_id, read),
             Input::PeerGone { link } => self.connection_gone(cx, link),
         }

@@ -44,7 +44,11 @@ impl Server {
                     }
                     self.carry_out(cx, act);
                 }
-                AfterPersist::OwnAck { .. } | AfterPersist::Ensemble { .. } => {}
+                AfterPersist::Restored { search_id: of } if of == search_id => self.note_restored(),
+                // Of a search that is over.
+                AfterPersist::OwnAck { .. }
+                | AfterPersist::Ensemble { .. }
+                | AfterPersist::Restored { .. } => {}
             }
         }
         if let Some(zxid) = logged {

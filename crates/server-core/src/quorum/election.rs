@@ -105,7 +105,7 @@ impl Server {
     }
 
     /// Closes the clients' connections, and forgets all that only this server knew of their sessions.
-    fn end_service(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn end_service(&mut self, cx: &mut Context<'_>) {
         self.close_clients(cx);
         self.sessions = Sessions::new(self.config.tick_time_ms.max(1));
     }

@@ -419,7 +419,7 @@ impl Server {
         self.handle_leader(cx, FromLeader::Snap(at));
     }
 
-    fn replace_tree(&mut self, tree: Tree) {
+    pub(super) fn replace_tree(&mut self, tree: Tree) {
         self.tree = tree;
         self.pipeline.overlay = Overlay::new(&self.tree);
         if let Some(ensemble) = self.role.ensemble_mut() {

@@ -41,6 +41,10 @@ pub(crate) struct Standalone {
     /// The accepted epoch on disk, if there is one.
     pub(crate) accepted: Epoch,
     pub(crate) epoch: EpochLength,
+    /// The number of restorations by `restore`.
+    pub(crate) restores: u64,
+    /// Those that are on disk.
+    pub(crate) restored: u64,
 }
 
 impl Role {

@@ -86,6 +86,13 @@ impl SessionEnds {
         self.records.get_mut(place)
     }
 
+    /// Notes what the client's host did, in all records of a connection: if its session ended after it was closed, it
+    /// has two.
+    fn note_host(&mut self, conn: u64, host: HostState) {
+        let connections = self.records.iter_mut().filter_map(|end| end.connection.as_mut());
+        connections.filter(|of| of.number == conn).for_each(|of| of.host = host);
+    }
+
     fn place(&self, number: u64) -> Option<usize> {
         let first = self.records.front()?.number;
         usize::try_from(number.checked_sub(first)?).ok()

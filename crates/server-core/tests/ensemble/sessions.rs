@@ -6,9 +6,12 @@ use crate::{
 };
 use ostler_proto::{
     connect::ConnectRequest, id::SessionId, jute::Writer, op::Op, password::password_of,
-    quorum_packet::Packet, stat::ExtendedTypes,
+    quorum_packet::Packet, stat::ExtendedTypes, txn::Txn,
 };
-use ostler_server_core::{ConnId, Effect, Input};
+use ostler_server_core::{
+    ConnId, Effect, Input, Now,
+    sessions::ends::{EndCause, EndsQuery, HostState},
+};
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
 
@@ -106,4 +109,24 @@ fn a_follower_closes_a_connection_that_is_silent_for_longer_than_its_session_may
         }
         assert_eq!(follower.has_closed(conn), !talks, "it talks: {talks}");
     }
+}
+
+/// The shell knows it a moment after the close. The session may have ended meanwhile.
+#[test]
+fn both_records_of_a_silent_client_show_what_its_host_did() {
+    let mut follower = Follower::start();
+    let conn = follower.reconnect(1);
+    for _ in 0..TIMEOUT_MS / 500 {
+        follower.member.hears(follower.leader, Packet::Ping { zxid: at(2, 1), touched: None });
+        follower.member.passes(1_000);
+    }
+    assert!(follower.has_closed(conn));
+    follower.hears_of(at(2, 2), 0, Txn::CloseSession(None));
+    follower.commits(at(2, 2));
+    let (cause, host) = (EndCause::Lost, HostState::Silent);
+    follower.member.step(Input::ConnectionLost { conn, cause, host });
+    let all = EndsQuery { limit: 10, ..EndsQuery::default() };
+    let report = follower.member.server.session_ends(Now::default(), &all);
+    let hosts: Vec<_> = report.ends.iter().filter_map(|end| Some(end.connection.as_ref()?.host)).collect();
+    assert_eq!(hosts, [HostState::Silent; 2], "{report:?}");
 }

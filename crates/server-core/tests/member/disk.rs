@@ -38,6 +38,7 @@ impl Disk {
                 | PersistOp::RollLog
                 | PersistOp::SaveAccepted(_)
                 | PersistOp::SaveCurrent(_)
+                | PersistOp::Install(_)
         );
         assert!(lone, "{act:?} is for members of an ensemble");
         self.acts.push(act);
@@ -46,6 +47,7 @@ impl Disk {
     fn zxid_after(&self, acts: usize) -> Zxid {
         let appended = self.acts[..acts].iter().rev().find_map(|act| match act {
             PersistOp::Append { zxid, .. } => Some(*zxid),
+            PersistOp::Install(frozen) => Some(frozen.zxid),
             _ => None,
         });
         appended.unwrap_or(self.start)

@@ -16,6 +16,7 @@ mod order;
 mod passwords;
 mod quotas;
 mod reaping;
+mod restoring;
 #[path = "../log/said.rs"]
 mod said;
 mod sequences;

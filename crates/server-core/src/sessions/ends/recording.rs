@@ -56,10 +56,8 @@ impl Server {
         let recorded = self.connections.get(conn).and_then(|state| state.end);
         match recorded {
             // It was closed by this server; now it is known what the client's host did.
-            Some(number) if host != HostState::Unknown => {
-                if let Some(of) = self.ends.get_mut(number).and_then(|end| end.connection.as_mut()) {
-                    of.host = host;
-                }
+            Some(_) if host != HostState::Unknown => {
+                self.ends.note_host(conn.0, host);
             }
             Some(_) => {}
             None => self.record_connection(now, conn, cause),

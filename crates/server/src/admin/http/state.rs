@@ -23,6 +23,7 @@ pub(crate) struct AdminState {
     /// zoo.cfg as it was at the start, without its secrets.
     pub(super) configuration: String,
     pub(super) snapshot_limit: RateLimit,
+    pub(super) restore_limit: RateLimit,
 }
 
 impl AdminState {
@@ -45,6 +46,7 @@ impl AdminState {
             exposure,
             configuration: config.initial_configuration.clone(),
             snapshot_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
+            restore_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
             settings: settings.clone(),
         }
     }

@@ -14,19 +14,24 @@ use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::Response,
 };
-use ostler_data_dir::snapshots::{SnapshotSettings, write_at_once};
+use http_body_util::BodyExt;
+use ostler_data_dir::{
+    recovery,
+    snapshots::{SnapshotSettings, write_at_once},
+};
 use ostler_proto::id::Zxid;
 use ostler_server_core::{ConnId, Input};
-use ostler_storage::StorageError;
-use ostler_tree::FrozenTree;
+use ostler_storage::{StorageError, names::Compression, snapshot::SnapshotFile};
+use ostler_tree::{FrozenTree, Tree};
 use serde_json::{Value, json};
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
     sync::Arc,
     time::Instant,
 };
-use tokio::task::spawn_blocking;
+use tokio::{io::AsyncWriteExt, task::spawn_blocking};
 use tokio_util::io::ReaderStream;
 
 /// The longest body of a command that is not `restore`.
@@ -192,17 +197,107 @@ fn every_nth(all: &[ConnId], percentage: u64) -> Vec<ConnId> {
     indexed.filter(|(at, _)| count_until(at + 1) > count_until(*at)).map(|(_, conn)| *conn).collect()
 }
 
-/// Replaces all data by a snapshot. A running server does not: see the text of the answer.
-pub(super) async fn restore(state: Arc<AdminState>, _body: Body) -> Response {
+/// Replaces all data of a standalone server by a snapshot, which is the body.
+pub(super) async fn restore(state: Arc<AdminState>, body: Body) -> Response {
     let name = Command::Restore.name();
     if !state.settings.restore_enabled {
         return null_error(StatusCode::SERVICE_UNAVAILABLE, name);
     }
-    refusal(
-        StatusCode::NOT_IMPLEMENTED,
-        name,
-        "a running server does not replace its data; use `ostler restore`",
-    )
+    if state.driver.mode().is_some() {
+        let why = "a member of an ensemble does not replace its data: it would differ from the others, who may take them back. \
+                   Stop all members, and run `ostler restore` (docs/backup.md)";
+        return refusal(StatusCode::CONFLICT, name, why);
+    }
+    if !state.restore_limit.take(Instant::now()) {
+        return null_error(StatusCode::TOO_MANY_REQUESTS, name);
+    }
+    match restored(&state, body).await {
+        Ok(zxid) => reply(StatusCode::OK, &finished(object(json!({ "last_zxid": zxid.0 })), name)),
+        Err(error) => {
+            tracing::error!(%error, "the snapshot that the admin server got was not restored; nothing was changed");
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, name, &error.to_string())
+        }
+    }
+}
+
+/// The folder in dataDir for a snapshot that comes.
+const INCOMING: &str = "snapshot-being-restored";
+
+async fn restored(state: &Arc<AdminState>, body: Body) -> Result<Zxid, RestoreError> {
+    let folder = state.snapshots.folders.snapshots.join(INCOMING);
+    let file = folder.join("snapshot.0");
+    let at = |source: io::Error| RestoreError::File { path: file.clone(), source };
+    if folder.exists() {
+        tokio::fs::remove_dir_all(&folder).await.map_err(at)?;
+    }
+    tokio::fs::create_dir(&folder).await.map_err(at)?;
+    let taken = take_body(body, &file).await;
+    let (reader, path) = (state.clone(), file.clone());
+    let read = match taken {
+        Ok(()) => spawn_blocking(move || read_tree(&reader, path)).await.map_err(|_| RestoreError::Thread)?,
+        Err(error) => Err(error),
+    };
+    tokio::fs::remove_dir_all(&folder).await.map_err(at)?;
+    let tree = read?;
+    let zxid = tree.last_processed();
+    let before = state.driver.inspect(|server| server.restorations());
+    state.driver.step(Input::Restore { tree: Box::new(tree) });
+    let done = state.driver.until(Box::new(move |server| server.restorations() > before));
+    done.await.map_err(|_| RestoreError::Ended)?;
+    Ok(zxid)
+}
+
+async fn take_body(body: Body, file: &Path) -> Result<(), RestoreError> {
+    let at = |source: io::Error| RestoreError::File { path: file.to_owned(), source };
+    let mut out = tokio::fs::File::create(file).await.map_err(at)?;
+    let mut body = body;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| RestoreError::Body(error.to_string()))?;
+        if let Some(bytes) = frame.data_ref() {
+            out.write_all(bytes).await.map_err(at)?;
+        }
+    }
+    out.flush().await.map_err(at)
+}
+
+/// Reads the snapshot, in the compression that its first bytes show.
+fn read_tree(state: &AdminState, path: PathBuf) -> Result<Tree, RestoreError> {
+    let at = |source: io::Error| RestoreError::File { path: path.clone(), source };
+    let mut first = [0; 2];
+    let read = fs::File::open(&path).and_then(|mut file| file.read(&mut first)).map_err(at)?;
+    let compression = match &first[..read] {
+        [0x1f, 0x8b] => Compression::Gz,
+        // "ZKSN", the beginning of a snapshot that is not compressed.
+        [b'Z', b'K'] => Compression::None,
+        _ => Compression::Snappy,
+    };
+    let types = state.driver.inspect(|server| server.tree().types());
+    let snapshot = SnapshotFile { zxid: Zxid::ZERO, compression, path, problem: None };
+    let (tree, zxid) = recovery::read_file(&*state.snapshots.disk, &snapshot, types)?;
+    if zxid.is_none() {
+        return Err(RestoreError::NoZxid);
+    }
+    Ok(tree)
+}
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+enum RestoreError {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("{}: {source}", .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the snapshot did not come whole: {0}")]
+    Body(String),
+    #[error(
+        "the snapshot has no last zxid at its end: it was written by ZooKeeper 3.8, or with \
+         serializeLastProcessedZxid.enabled=false"
+    )]
+    NoZxid,
+    #[error("the thread that read the snapshot has ended early")]
+    Thread,
+    #[error("the server has ended meanwhile")]
+    Ended,
 }
 
 #[cfg(test)]
