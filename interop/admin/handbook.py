@@ -9,7 +9,7 @@ Only these things are replaced:
     systemctl, journalctl, scp            programs that start, stop, show and fill those servers
     the zxid, the session, `echo 1`       what this run has
 
-A zoo.cfg also gets the address to listen at, since the servers share this machine.
+A zoo.cfg and the line of the fourth server also get the address to listen at, since the servers share this machine.
 
 python3 interop/run.py admin.handbook [--server CMD] [--port N]"""
 
@@ -69,9 +69,10 @@ class Hosts:
     """The folders of the hosts, and how commands run at each."""
 
     def __init__(self, program, port):
-        self.folder, self.port, self.zxid, self.session, self.ran = work_folder("handbook"), port, "", "", 0
-        for name in ("admin", "bin", *("hosts/%s/%s" % (address(n), part) for n in (*NUMBERS, JOINING) for part in (
-            "etc/ostler", "var/lib/ostler", "backup", "restored"))):
+        self.folder, self.port, self.zxid, self.session = work_folder("handbook"), port, "", ""
+        parts = ("etc/ostler", "var/lib/ostler", "backup", "restored")
+        roots = ["hosts/%s/%s" % (address(number), part) for number in (*NUMBERS, JOINING) for part in parts]
+        for name in ("admin", "bin", *roots):
             os.makedirs(os.path.join(self.folder, name))
         os.symlink(program, self.path("bin", "ostler"))
         for name, text in (("systemctl", SYSTEMCTL), ("journalctl", JOURNALCTL), ("scp", SCP)):
@@ -91,7 +92,8 @@ class Hosts:
         """The text with what is to be replaced."""
         # Remote paths of scp are below the other host's folder already.
         text = re.sub(r"(?<=zk\$n\.example\.com:)/", "./", text)
-        text = re.sub(r"(?<!/tcp/)\b(127\.0\.0\.1|0\.0\.0\.0)\b|(?<=/tcp/)127\.0\.0\.1\b", address(number), text)
+        text = re.sub(r"(zk\d\.example\.com)(\S*);2181", r"\1\2;\1:2181", text)
+        text = re.sub(r"\b(127\.0\.0\.1|0\.0\.0\.0)\b", address(number), text)
         text = re.sub(r"zk(\d|\$n)\.example\.com", r"127.0.0.1\1", text)
         for was, at in PORTS.items():
             text = re.sub(r"\b%s\b" % was, str(self.port + at), text)
@@ -206,7 +208,7 @@ def take_all(page, hosts, *sections):
 
 
 def delete(hosts):
-    """Deletes /app. Returns the last transaction before."""
+    """Deletes /app, and notes the last transaction before."""
     hosts.run("ostler shell zk1.example.com:2181 create /app data")
     hosts.run("ostler shell zk1.example.com:2181 create /app/config value")
     said = hosts.run("ostler inspect log /var/lib/ostler")
@@ -221,7 +223,7 @@ def value(hosts):
 def back_up_and_restore(page, hosts):
     section = "Back up and restore"
     hosts.run(page.take(section))
-    background(hosts, page.take(section), "through", lambda: (delete(hosts), time.sleep(3)))
+    background(hosts, page.take(section), "^base", lambda: (delete(hosts), time.sleep(3)))
     hosts.run(page.take(section))
     history = hosts.run(page.take("Restore a subtree"))
     expect("delete" in history.splitlines()[-1].lower(), "the last line of the history is no delete: %s" % history)
@@ -239,7 +241,7 @@ def back_up_and_restore(page, hosts):
 
 
 def ended_session(hosts):
-    """The id of a session that has ended, and a client's address."""
+    """Ends a session, and notes its id."""
     hosts.run("ostler shell zk1.example.com:2181 ls /")
     connection = ask(hosts.port + PORTS["8080"], "/commands/session_ends", host=address(1)).json()
     hosts.session = connection["ends"][-1]["session"]
