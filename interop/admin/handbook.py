@@ -35,7 +35,8 @@ PORTS = {"2181": 0, "2888": 1, "3888": 2, "8080": 3, "7000": 4, "3181": 20}
 ELSEWHERE = {"apt install": "packages.deb installs the package in a fresh Debian"}
 # Commands whose exit code 1 means that something was found, such as ports without TLS.
 FINDS = re.compile(r"^ostler (check|explain server|inspect repair \S+$)", re.M)
-FOLDERS = re.compile(r"(?<![\w/])/(etc/ostler|var/lib/ostler|backup|restored)")
+# Not those behind a colon: `scp` puts them below the folder of the other host.
+FOLDERS = re.compile(r"(?<![\w/:])/(etc/ostler|var/lib/ostler|backup|restored)")
 ZXID, SESSION = "0x500000a1f", "0x100a3f77c2d10004"
 SYSTEMCTL = """#!/bin/bash
 pid="$HOST/pid"
@@ -90,8 +91,6 @@ class Hosts:
 
     def here(self, text, number=1):
         """The text with what is to be replaced."""
-        # Remote paths of scp are below the other host's folder already.
-        text = re.sub(r"(?<=zk\$n\.example\.com:)/", "./", text)
         text = re.sub(r"(zk\d\.example\.com)(\S*);2181", r"\1\2;\1:2181", text)
         text = re.sub(r"\b(127\.0\.0\.1|0\.0\.0\.0)\b", address(number), text)
         text = re.sub(r"zk(\d|\$n)\.example\.com", r"127.0.0.1\1", text)
