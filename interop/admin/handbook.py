@@ -30,6 +30,7 @@ from harness.server import arguments, command, work_folder
 
 NUMBERS = (1, 2, 3)
 JOINING = 4
+FOLLOWED_S = 3  # `ostler backup --follow` looks every second
 PORTS = {"2181": 0, "2888": 1, "3888": 2, "8080": 3, "7000": 4, "3181": 20}
 # Blocks that cannot run here: their first words, and the check that has them.
 ELSEWHERE = {"apt install": "packages.deb installs the package in a fresh Debian"}
@@ -213,6 +214,7 @@ def delete(hosts):
     said = hosts.run("ostler inspect log /var/lib/ostler")
     hosts.zxid = re.findall(r"zxid (0x[0-9a-f]+)", said)[-1]
     hosts.run("ostler shell zk1.example.com:2181 deleteall /app")
+    time.sleep(FOLLOWED_S)
 
 
 def value(hosts):
@@ -222,7 +224,7 @@ def value(hosts):
 def back_up_and_restore(page, hosts):
     section = "Back up and restore"
     hosts.run(page.take(section))
-    background(hosts, page.take(section), "^base", lambda: (delete(hosts), time.sleep(3)))
+    background(hosts, page.take(section), "^base", lambda: delete(hosts))
     hosts.run(page.take(section))
     history = hosts.run(page.take("Restore a subtree"))
     expect("delete /app" in history, "the history has no delete: %s" % history)
