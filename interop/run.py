@@ -164,6 +164,7 @@ def checks(args, port):
             Check("admin-metrics", "admin.metrics", common),
             Check("admin-access", "admin.access", common),
             Check("traces", "admin.traces", common),
+            Check("handbook", "admin.handbook", common),
         ],
         "counters": [
             Check("counters", "counters.run", common),

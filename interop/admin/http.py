@@ -15,10 +15,15 @@ class Answer(NamedTuple):
 
 
 def ask(
-    port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None, body: bytes | None = None
+    port: int,
+    path: str,
+    method: str = "GET",
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+    host: str = "127.0.0.1",
 ) -> Answer:
     """One request on a connection of its own."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection(host, port, timeout=30)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         answer = connection.getresponse()

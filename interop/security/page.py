@@ -16,9 +16,7 @@ import re
 import ssl
 import subprocess
 import sys
-import textwrap
 import time
-from typing import NamedTuple
 
 # Documents run this file by its path, so it finds the packages of interop/ by itself.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -27,13 +25,13 @@ from ensemble.cluster import Cluster
 from ensemble.load import SETTINGS, Load
 from harness.address import found_at, secured
 from harness.outcome import conclude, expect
-from harness.peers import CHECKOUT, need_program
+from harness.pages import Page
+from harness.peers import need_program
 from harness.program import Program
 from harness.server import arguments, command, four_letter_word, work_folder
 from harness.session import Session
 from security import steps
 
-PAGE = os.path.join(CHECKOUT, "docs", "secure.md")
 NUMBERS = (1, 2, 3)
 ELSEWHERE = ("Kerberos",)  # sections that another check runs
 RELOAD_S = 15  # the page says that servers look every two seconds; this machine may be busy
@@ -45,45 +43,6 @@ cp "${@:1:$#-1}" "HOSTS/${to%%:*}/${to#*:}"
 CERTIFICATES, SERVERS, CLIENTS = "1. Certificates", "2. The servers", "3. The clients"
 AUTHORITY, TO_TLS, SASL = "A new authority", "From plain to TLS while clients write", "Passwords: SASL"
 REFUSED = "no session with"
-
-
-class Block(NamedTuple):
-    section: str
-    is_shell: bool
-    text: str
-
-
-def blocks(text):
-    """The blocks of a page in Markdown, in their order."""
-    found, section, lines, fence = [], "", None, ""
-    for line in text.splitlines():
-        if line.startswith("## "):
-            section = line[3:]
-        elif not line.strip().startswith("```"):
-            if lines is not None:
-                lines.append(line)
-        elif lines is None:
-            lines, fence = [], line.strip()[3:]
-        else:
-            found.append(Block(section, fence == "sh", textwrap.dedent("\n".join(lines)) + "\n"))
-            lines = None
-    return found
-
-
-class Page:
-    """The blocks, each of which is taken once."""
-
-    def __init__(self):
-        with open(PAGE) as f:
-            self.left = [block for block in blocks(f.read()) if block.section not in ELSEWHERE]
-
-    def take(self, section, is_shell=True):
-        """The next block of a section."""
-        for block in self.left:
-            if (block.section, block.is_shell) == (section, is_shell):
-                self.left.remove(block)
-                return block.text
-        raise AssertionError("the section `%s` of the page has no further block" % section)
 
 
 def address(number):
@@ -195,7 +154,7 @@ def set_up(page, hosts):
     """Returns the command that starts a server."""
     hosts.run(page.take(CERTIFICATES))
     hosts.run(page.take(CERTIFICATES))
-    settings, ready, start = page.take(SERVERS, is_shell=False), page.take(SERVERS), page.take(SERVERS)
+    settings, ready, start = page.take(SERVERS, fence=""), page.take(SERVERS), page.take(SERVERS)
     hosts.add_settings(settings)
     for number in NUMBERS:
         said = hosts.run(ready.replace("echo 1", "echo %d" % number), number)
@@ -265,7 +224,7 @@ def to_tls(page, hosts, server):
     """The rounds of restarts, under load, and back."""
     makes = [server] * len(NUMBERS)
     cluster = Cluster(makes, os.path.join(hosts.folder, "cluster"), hosts.port + 10, SETTINGS, host=address)
-    rounds = [page.take(TO_TLS, is_shell=False) for _ in range(3)]
+    rounds = [page.take(TO_TLS, fence="") for _ in range(3)]
     before = {"sslQuorum": "false", "portUnification": "false"}
 
     def settings(number, count):
@@ -289,7 +248,7 @@ def log_in(page, hosts, start):
     for number in NUMBERS:
         hosts.run(users, number)
     hosts.stop()
-    hosts.add_settings(page.take(SASL, is_shell=False))
+    hosts.add_settings(page.take(SASL, fence=""))
     hosts.start(start)
     line = page.take(SASL)
     hosts.run("echo bobsecret > right; echo guess > wrong")
@@ -305,7 +264,7 @@ def check():
     parser.add_argument("--quick", action="store_true", help="without the way from plain to TLS")
     args = parser.parse_args()
     [need_program(name) for name in ("bash", "openssl", "md5sum")]
-    page, hosts = Page(), Hosts(command(args.server)[0], args.port)
+    page, hosts = Page("secure.md", ELSEWHERE), Hosts(command(args.server)[0], args.port)
     found_at(hosts.port, address(1))
     if args.quick:
         page.left = [block for block in page.left if block.section != TO_TLS]
