@@ -170,6 +170,7 @@ def compare_txn(their, our):
     expect(found, "cannot read a line of TxnLogToolkit: %r" % their[:200])
     assert found
     time, session, cxid, zxid, op, rest = found.groups()
+    op = "createTTL" if op == "createTtl" else op  # 3.8 spells it so, 3.9 as Ostler does
     seconds = datetime.strptime(time, "%m/%d/%y, %I:%M:%S %p UTC").replace(tzinfo=UTC).timestamp()
     facts = (zxid, session, int(cxid, 16), op, seconds)
     shown = (our["zxid"], hex(int(our["session"], 16)), our["cxid"] & 0xFFFFFFFF, our["op"], our["time_ms"] // 1000)
