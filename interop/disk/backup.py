@@ -101,6 +101,10 @@ class Check:
         return p.stdout
 
     def run(self):
+        with self.cluster:
+            return self._run()
+
+    def _run(self):
         self.cluster.start().wait_quorum()
         source = self.cluster[1]
         self._fill(source)
