@@ -3,7 +3,7 @@
 use crate::systemd;
 use clap::Args;
 use ostler_server::{
-    AuditError, RunningServer, ServerError,
+    AuditError, Overrides, RunningServer, ServerError,
     config::{self, AdminSettings, EMBEDDED_DATA_DIR, JVM_FLAG_VARIABLES, Loaded, NoteLevel, ServerConfig},
     logging, raise_limit_of_open_files,
 };
@@ -11,6 +11,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::{
     hint::black_box,
     io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     num::NonZero,
     path::PathBuf,
     process::ExitCode,
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &ServerArgs) -> ExitCode {
         };
         systemd::starting();
         let started = tokio::select! {
-            started = RunningServer::start(&config) => started,
+            started = RunningServer::start_with(&config, with_console(&config)) => started,
             // The start may wait long for a name or a port.
             () = terminated.received() => return ExitCode::SUCCESS,
         };
@@ -220,7 +221,7 @@ fn not_started(error: &dyn std::fmt::Display) -> ExitCode {
 fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
     let data =
         std::path::absolute(&config.folders.data_dir).unwrap_or_else(|_| config.folders.data_dir.clone());
-    let (address, port) = (server.address, server.address.port());
+    let address = server.address;
     eprintln!("listening on {address}, ready after {} ms", begun.elapsed().as_millis());
     eprintln!(
         "data in {}, {} znodes loaded in {} ms",
@@ -230,12 +231,29 @@ fn greet(server: &RunningServer, config: &ServerConfig, begun: Instant) {
     );
     if let Some(admin) = server.admin {
         eprintln!("admin server: {admin}");
+        let https = config.admin.as_ref().and_then(|admin| admin.https.as_deref());
+        let scheme = if https.is_some() { "https" } else { "http" };
+        eprintln!("console: {scheme}://{}/console/", here(admin));
     }
     if config.strict {
         config.open_doors().iter().for_each(|line| eprintln!("{line}"));
         return;
     }
-    eprintln!("connect with any ZooKeeper client, for example: zkCli.sh -server 127.0.0.1:{port}");
+    eprintln!("connect with any ZooKeeper client, for example: zkCli.sh -server {}", here(address));
+}
+
+/// An address at which a program on this machine reaches a port.
+fn here(bound: SocketAddr) -> SocketAddr {
+    match bound.ip() {
+        ip if ip.is_unspecified() && ip.is_ipv4() => (Ipv4Addr::LOCALHOST, bound.port()).into(),
+        ip if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, bound.port()).into(),
+        _ => bound,
+    }
+}
+
+/// The server has the console at its admin server.
+fn with_console(config: &ServerConfig) -> Overrides {
+    Overrides { admin_routes: Some(Box::new(ostler_console::routes)), ..Overrides::of(config) }
 }
 
 /// SIGTERM and SIGINT.

@@ -112,6 +112,11 @@ impl Server {
         ensemble.following().map(|_| WriteRoute::Forward)
     }
 
+    /// Whether clients can open sessions here, if only to read: there is a leader, or the server is a read-only one.
+    pub fn takes_sessions(&self) -> bool {
+        self.write_route().is_some()
+    }
+
     /// Whether this server numbers the writes: as the leader of an epoch that has begun, or as a standalone server.
     pub(crate) fn leads(&self) -> bool {
         self.role.proposals().is_some()

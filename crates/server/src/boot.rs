@@ -17,7 +17,7 @@ use crate::{
     error::ServerError,
     handle::ServerHandle,
     handshake_turns::HandshakeTurns,
-    overrides::{Overrides, PeerListeners},
+    overrides::{AdminRoutes, Overrides, PeerListeners},
     peers::{PeerConfigs, PeerSecurity},
     room::Room,
     sasl_files::SaslParts,
@@ -29,7 +29,7 @@ use crate::{
     tls_handshake::PortSecurity,
     traces::TraceExporter,
 };
-use admin_ports::AdminPorts;
+use admin_ports::{AdminParts, AdminPorts};
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
@@ -78,8 +78,8 @@ impl RunningServer {
         config: &ServerConfig,
         overrides: Overrides,
     ) -> Result<RunningServer, ServerError> {
-        let Overrides { files, peers } = overrides;
-        let ports = Ports::open(config, peers)?;
+        let Overrides { files, peers, admin_routes } = overrides;
+        let ports = Ports::open(config, peers, admin_routes)?;
         let store = DataStore::take(&config.folders, files)?;
         // After the lock of the folder: the audit file may be the one of another server that has it.
         let settings = config.audit.as_ref();
@@ -168,7 +168,8 @@ impl RunningServer {
         let mut tasks = JoinSet::new();
         let own = ports.as_ref().map(|doors| doors.book.own());
         clients.serve(&config.clients, own, &service, &mut tasks)?;
-        let admin = admin.serve(config, (driver.clone(), reports, admin_snapshots), &mut tasks)?;
+        let parts = AdminParts { service, reports, snapshots: admin_snapshots };
+        let admin = admin.serve(config, parts, &mut tasks)?;
         if let Some(sasl) = sasl {
             sasl.spawn(&driver, &mut tasks);
         }
@@ -249,11 +250,15 @@ struct Ports {
 
 impl Ports {
     /// Takes the ports for clients, and reads the files of TLS and SASL.
-    fn open(config: &ServerConfig, peers: Option<PeerListeners>) -> Result<Ports, ServerError> {
+    fn open(
+        config: &ServerConfig,
+        peers: Option<PeerListeners>,
+        admin_routes: Option<AdminRoutes>,
+    ) -> Result<Ports, ServerError> {
         let clients = ClientPorts::bind(&config.clients)?;
         let (security, quorum_files) = PeerSecurity::open(config.ensemble.as_deref())?;
         let sasl = config.auth.sasl.as_ref().map(SaslParts::open).transpose()?.flatten();
-        let admin = AdminPorts::bind(config)?;
+        let admin = AdminPorts::bind(config, admin_routes)?;
         Ok(Ports { clients, peers, security, quorum_files, sasl, admin })
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     unidentified::UnidentifiedPeer,
 };
 use ending::Garbage;
+use ostler_proto::acl::Id;
 use ostler_server_core::{CloseReason, ConnId, Input, input::Mono};
 use std::{
     cell::RefCell,
@@ -142,8 +143,10 @@ struct ClientConn {
     throttle: Option<Box<ConnThrottle>>,
     /// The next request waits for others' answers to go out.
     waiter: Option<Waiter>,
-    /// The handshake waits for its turn.
+    /// The handshake waits for its turn, or until the server has a leader.
     waits_to_open: bool,
+    /// The handshake has waited for [`LOOK`], and waits for no leader any more.
+    has_waited: bool,
     /// Since when the client has taken nothing of what waits for it.
     blocked_since: Option<Mono>,
     looked: Mono,
@@ -214,6 +217,17 @@ pub(crate) fn serve(accepted: Accepted, service: ClientService) -> impl Future<O
     serve_secured(SecuredStream { stream: ClientStream::Plain(stream), proven: None }, peer, place, service)
 }
 
+/// Serves the connection of a caller of the admin server, who has these addresses and proves this identity.
+pub(crate) fn serve_inner(
+    stream: TcpStream,
+    peer: SocketAddr,
+    proven: Option<Id>,
+    service: ClientService,
+) -> impl Future<Output = ()> + Send {
+    let place = ConnSlot::uncounted(peer.ip());
+    serve_secured(SecuredStream { stream: ClientStream::Plain(stream), proven }, peer, place, service)
+}
+
 /// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
 fn serve_secured(
     secured: SecuredStream,
@@ -251,6 +265,7 @@ fn serve_secured(
         throttle,
         waiter: None,
         waits_to_open: false,
+        has_waited: false,
         blocked_since: None,
         looked: Mono(0),
         noted_alive: Mono(0),
@@ -369,6 +384,7 @@ impl ClientConn {
             Woken::Room => self.waiter = None,
             Woken::Look => {
                 self.waiter = None;
+                self.has_waited |= self.waits_to_open;
                 self.try_turn();
             }
             Woken::Outbox => self.try_turn(),

@@ -37,7 +37,7 @@ use ostler_server_core::{
 use ostler_zab::leading::LinkId;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -69,6 +69,8 @@ struct Core {
     /// The limit of requests under way; `None` if there is none.
     throttle: Option<RequestThrottle>,
     new_sessions: NewSessions,
+    /// Connections whose handshake waits until this server serves clients.
+    leaderless: HashSet<ConnId>,
     /// Nothing will change any more.
     ended: bool,
 }
@@ -168,6 +170,7 @@ impl Driver {
             responses: Responses::default(),
             throttle: requests,
             new_sessions: NewSessions::new(),
+            leaderless: HashSet::new(),
             ended: false,
         };
         Driver {

@@ -46,7 +46,7 @@ pub use boot::RunningServer;
 pub use descriptors::raise_limit as raise_limit_of_open_files;
 pub use error::ServerError;
 pub use handle::{Ended, ServerHandle};
-pub use overrides::{Overrides, PeerListeners};
+pub use overrides::{AdminRoutes, Overrides, PeerListeners};
 #[doc(hidden)]
 pub use peers::decoders;
 pub use traces::TraceSettingsError;

@@ -77,6 +77,14 @@ impl ConnSlot {
     }
 }
 
+impl ConnSlot {
+    /// The place of a connection that no limit counts, because the server itself has made it.
+    pub(crate) fn uncounted(address: IpAddr) -> ConnSlot {
+        let census = Arc::new(Mutex::new(Census { by_address: HashMap::from([(address, 1)]), total: 1 }));
+        ConnSlot { census, address }
+    }
+}
+
 impl Drop for ConnSlot {
     fn drop(&mut self) {
         let mut all = self.census.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,7 @@
 //! Files and sockets that the caller can provide in place of those of the system.
 
-use crate::config::ServerConfig;
+use crate::{admin::AdminHandle, config::ServerConfig};
+use axum::Router;
 use ostler_storage::{
     disk::{Disk, OsDisk, PRIVATE},
     shared_files::SharedFiles,
@@ -14,7 +15,12 @@ pub struct Overrides {
     /// The sockets for other servers, in place of the ports in this server's `server.N` line. The caller has to forward the
     /// connections of those ports to these sockets.
     pub peers: Option<PeerListeners>,
+    /// More paths for the admin server, such as those of the console.
+    pub admin_routes: Option<AdminRoutes>,
 }
+
+/// Makes paths for the admin server, from the handle by which they ask the server.
+pub type AdminRoutes = Box<dyn FnOnce(AdminHandle) -> Router + Send>;
 
 /// Listening sockets for other servers.
 #[derive(Debug)]
@@ -27,16 +33,16 @@ pub struct PeerListeners {
 
 impl Overrides {
     /// The overrides that a configuration needs: files with its mode.
-    pub(crate) fn of(config: &ServerConfig) -> Overrides {
+    pub fn of(config: &ServerConfig) -> Overrides {
         match config.folders.files_mode {
             PRIVATE => Overrides::default(),
-            mode => Overrides { files: Arc::new(SharedFiles { mode }), peers: None },
+            mode => Overrides { files: Arc::new(SharedFiles { mode }), peers: None, admin_routes: None },
         }
     }
 }
 
 impl Default for Overrides {
     fn default() -> Overrides {
-        Overrides { files: Arc::new(OsDisk), peers: None }
+        Overrides { files: Arc::new(OsDisk), peers: None, admin_routes: None }
     }
 }

@@ -84,7 +84,7 @@ impl TestServer {
             Some(ensemble) => format!("test-server-{}", ensemble.me.0),
             None => "test-server".into(),
         };
-        let overrides = Overrides { files: self.files.clone(), peers };
+        let overrides = Overrides { files: self.files.clone(), peers, ..Overrides::default() };
         self.process = Some(Process::start(config, overrides, &name).await?);
         Ok(())
     }

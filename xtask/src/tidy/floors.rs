@@ -17,10 +17,11 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 21] = [
+const CRATES: [CrateFloor; 22] = [
     crate_floor("ostler", 6, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-backup", 5, false),
+    crate_floor("ostler-console", 5, false),
     crate_floor("ostler-recipes", 5, false),
     crate_floor("ostler-testkit", 5, false),
     crate_floor("ostler-fuzz-checks", 5, false),

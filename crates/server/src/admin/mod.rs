@@ -13,3 +13,6 @@ mod process_metrics;
 pub(crate) mod prometheus;
 pub(crate) mod reports;
 pub(crate) mod word_exchange;
+
+pub use http::handle::{AdminHandle, CommandQuery, MayView};
+pub use http::router::AdminConn;

@@ -2,6 +2,7 @@
 
 use crate::{
     admin::{
+        AdminHandle,
         http::{
             listener::HttpPort,
             router::{AdminConn, router},
@@ -10,10 +11,11 @@ use crate::{
         prometheus::Exporter,
         reports::Reports,
     },
+    client_conn::ClientService,
     config::{AdminHttps, AdminSettings, MetricsSettings, ServerConfig},
-    driver::Driver,
     error::ServerError,
     listener,
+    overrides::AdminRoutes,
     tls_files::TlsFiles,
     tls_handshake::{PortSecurity, TlsConfig},
 };
@@ -36,6 +38,15 @@ const METRICS_IDLE: Duration = Duration::from_secs(60);
 pub(super) struct AdminPorts {
     admin: Option<(StdListener, AdminSettings, AdminTls)>,
     metrics: Option<(StdListener, MetricsSettings)>,
+    /// Paths beside those of the commands.
+    routes: Option<AdminRoutes>,
+}
+
+/// The parts of the server that the admin server needs.
+pub(super) struct AdminParts {
+    pub(super) service: ClientService,
+    pub(super) reports: Arc<Reports>,
+    pub(super) snapshots: SnapshotSettings,
 }
 
 /// TLS of the admin server.
@@ -60,7 +71,10 @@ impl AdminTls {
 impl AdminPorts {
     /// Takes the ports. Without files for its TLS, and without its default port, the server runs on without its admin
     /// server; one that the configuration names must be there.
-    pub(super) fn bind(config: &ServerConfig) -> Result<AdminPorts, ServerError> {
+    pub(super) fn bind(
+        config: &ServerConfig,
+        routes: Option<AdminRoutes>,
+    ) -> Result<AdminPorts, ServerError> {
         let metrics = config.metrics.as_ref().map(|metrics| {
             let bound =
                 bind(metrics.address, "metrics", "metricsProvider.httpHost and metricsProvider.httpPort");
@@ -70,18 +84,19 @@ impl AdminPorts {
             Some(admin) => bind_admin(admin)?,
             None => None,
         };
-        Ok(AdminPorts { admin, metrics: metrics.transpose()? })
+        Ok(AdminPorts { admin, metrics: metrics.transpose()?, routes })
     }
 
     /// Serves the ports. Returns the address of the admin server.
     pub(super) fn serve(
         self,
         config: &ServerConfig,
-        parts: (Arc<Driver>, Arc<Reports>, SnapshotSettings),
+        parts: AdminParts,
         tasks: &mut JoinSet<()>,
     ) -> Result<Option<SocketAddr>, ServerError> {
         if let Some((socket, settings)) = self.metrics {
-            let exporter = Exporter::new(parts.0.clone(), parts.1.clone(), settings.export_jvm_info);
+            let (driver, reports) = (parts.service.driver.clone(), parts.reports.clone());
+            let exporter = Exporter::new(driver, reports, settings.export_jvm_info);
             let listener = listen(socket, settings.address)?;
             let router = metrics_router(Arc::new(exporter));
             tasks.spawn(
@@ -92,7 +107,13 @@ impl AdminPorts {
         let listener = listen(socket, settings.address)?;
         let address = listener.local_addr().ok();
         let idle = Duration::from_millis(settings.idle_timeout_ms.max(1).into());
-        let router = router(Arc::new(AdminState::new(config, &settings, parts)));
+        let AdminParts { service, reports, snapshots } = parts;
+        let state = AdminState::new(config, &settings, (service.driver.clone(), reports, snapshots));
+        let state = Arc::new(state);
+        let mut router = router(state.clone());
+        if let Some(routes) = self.routes {
+            router = router.merge(routes(AdminHandle::new(state, service, tasks)));
+        }
         tasks.spawn(HttpPort { listener, security: tls.security, router, idle }.run());
         if let Some((files, config)) = tls.files {
             tasks.spawn(files.watch(move |changed| config.replace(changed)));

@@ -180,7 +180,7 @@ impl ClientConn {
                 }
                 self.is_counted = true;
                 let chance = getrandom::u64().map_err(io::Error::from)?;
-                if !self.driver.connect(self.conn, request, chance) {
+                if !self.driver.connect(self.conn, request, (!self.has_waited, chance)) {
                     self.waits_to_open = true;
                     return Ok(0);
                 }

@@ -4,6 +4,7 @@ use super::error::{ConfigError, NoteLevel};
 use super::server_config::resolve;
 use super::settings::Settings;
 use super::tls::KeySet;
+use ostler_proto::acl::Id;
 use ostler_tls::settings::{ClientAuth, TlsSettings};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU64;
@@ -38,6 +39,14 @@ pub struct AdminSettings {
     pub snapshot_enabled: bool,
     /// `admin.restore.enabled`, true by default.
     pub restore_enabled: bool,
+    /// `admin.readOnly`, Ostler's own: the console changes nothing; true by default.
+    pub read_only: bool,
+    /// `admin.viewers`, Ostler's own: the identities that may see the console's pages about the server. Empty, the default:
+    /// everybody whom the commands are shown to.
+    pub viewers: Vec<Id>,
+    /// `admin.operators`, Ostler's own: the identities that may act on the server in the console, beside super users.
+    /// Empty, the default: those with all permissions in the ACL of the root.
+    pub operators: Vec<Id>,
     /// `admin.openToAll`, Ostler's own: who reaches the port may read, without TLS and without an identity; false by
     /// default.
     pub open_to_all: bool,
@@ -102,6 +111,9 @@ impl AdminSettings {
             snapshot_enabled: true,
             restore_enabled: true,
             open_to_all: false,
+            read_only: true,
+            viewers: Vec::new(),
+            operators: Vec::new(),
         }
     }
 
@@ -158,8 +170,22 @@ impl AdminSettings {
             snapshot_enabled: settings.bool("admin.snapshot.enabled"),
             restore_enabled: settings.bool("admin.restore.enabled"),
             open_to_all,
+            read_only: settings.bool("admin.readOnly"),
+            viewers: identities(settings, "admin.viewers")?,
+            operators: identities(settings, "admin.operators")?,
         }))
     }
+}
+
+/// Identities as `scheme:id`, parted by semicolons: names of certificates have commas.
+fn identities(settings: &Settings, key: &str) -> Result<Vec<Id>, ConfigError> {
+    let Some(entry) = settings.entry(key) else { return Ok(Vec::new()) };
+    let written = entry.value.split(';').map(str::trim).filter(|text| !text.is_empty());
+    let read = |text: &str| match text.split_once(':') {
+        Some((scheme @ ("digest" | "x509" | "sasl"), id)) if !id.is_empty() => Ok(Id::new(scheme, id)),
+        _ => Err(entry.refused("an identity is digest:USER:HASH, x509:NAME or sasl:NAME")),
+    };
+    written.map(read).collect()
 }
 
 /// The path above the commands: it begins with a slash and does not end with one.

@@ -92,6 +92,7 @@ impl Core {
     /// A connection is gone, and nothing of it is answered any more.
     pub(super) fn forget_requests(&mut self, conn: ConnId, outbox: Option<&Outbox>) {
         self.new_sessions.gone(conn);
+        self.leaderless.remove(&conn);
         if let Some(throttle) = &mut self.throttle {
             throttle.line.ended(outbox.map_or(0, Outbox::unanswered));
             throttle.line.gone(conn);
@@ -108,8 +109,13 @@ impl Core {
 impl Driver {
     /// Wakes the connections whose turn has come.
     pub(super) fn give_turns(&self, core: &mut Core) {
-        let Core { throttle, new_sessions, outboxes, .. } = core;
+        let Core { server, throttle, new_sessions, leaderless, outboxes, .. } = core;
         let wake = |conn| outboxes.get(&conn).map(|outbox| outbox.wake());
+        if !leaderless.is_empty() && server.takes_sessions() {
+            for conn in std::mem::take(leaderless) {
+                wake(conn);
+            }
+        }
         if new_sessions.has_waiting() {
             let now = self.clock.mono();
             while new_sessions.next_turn(now).map(wake).is_some() {}
@@ -120,11 +126,23 @@ impl Driver {
         }
     }
 
-    /// Carries out a handshake. Returns false if it has to wait for its turn, as many others open sessions; the outbox
-    /// wakes its connection.
-    pub(crate) fn connect(&self, conn: ConnId, request: ConnectRequest<'_>, chance: u64) -> bool {
+    /// Carries out a handshake. Returns false if it has to wait: for its turn, as many others open sessions, or, if it
+    /// `may_wait`, until this server has a leader. The outbox wakes its connection.
+    ///
+    /// A server without a leader is back within milliseconds, and a client that it refuses comes back within a second or
+    /// later. If very many do, they keep the machine from electing.
+    pub(crate) fn connect(
+        &self,
+        conn: ConnId,
+        request: ConnectRequest<'_>,
+        (may_wait, chance): (bool, u64),
+    ) -> bool {
         let core = &mut *self.lock();
         let now = self.clock.now();
+        if may_wait && !core.server.takes_sessions() {
+            core.leaderless.insert(conn);
+            return false;
+        }
         if request.session == SessionId::NONE && !core.new_sessions.take_opening(now.mono, conn) {
             self.give_turns(core);
             return false;

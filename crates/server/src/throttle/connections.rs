@@ -103,12 +103,17 @@ impl ConnectionThrottle {
         }
         let may_be_missing = (self.full as f64 * drop.decrease_ratio).round();
         if self.tokens == 0 {
-            self.probability = (self.probability + drop.increase).clamp(0.0, 1.0);
+            self.probability = within_bounds(self.probability + drop.increase);
         } else if self.deficit() as f64 <= may_be_missing {
-            self.probability = (self.probability - drop.decrease).clamp(0.0, 1.0);
+            self.probability = within_bounds(self.probability - drop.decrease);
         }
         self.frozen = now;
     }
+}
+
+/// The nearest probability; 0 for what is no number, so that nobody is refused by it.
+fn within_bounds(probability: f64) -> f64 {
+    if probability.is_nan() { 0.0 } else { probability.clamp(0.0, 1.0) }
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ impl NewConn {
     async fn serve(self, security: PortSecurity, router: Router) {
         let _ = self.stream.set_nodelay(true);
         let (idle, peer) = (self.idle, self.peer);
-        let conn = AdminConn { address: peer.ip(), has_tls: false, certificate: None };
+        let conn = AdminConn { peer, has_tls: false, certificate: None };
         let done = match security {
             PortSecurity::Plain => serve_http(self.stream, conn, router, idle).await,
             PortSecurity::Tls(config) => self.serve_tls(config, router).await,
@@ -107,7 +107,7 @@ impl NewConn {
         let late = |_| io::Error::other(HandshakeError::Late(HANDSHAKE_WITHIN));
         let stream = timeout(HANDSHAKE_WITHIN, accepting).await.map_err(late)??;
         let certificate = proven(&stream);
-        let conn = AdminConn { address: self.peer.ip(), has_tls: true, certificate };
+        let conn = AdminConn { peer: self.peer, has_tls: true, certificate };
         serve_http(stream, conn, router, self.idle).await
     }
 }

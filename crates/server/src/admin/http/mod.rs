@@ -7,6 +7,7 @@ mod access;
 mod bodies;
 mod command;
 mod commands;
+pub(crate) mod handle;
 mod health;
 mod json;
 pub(crate) mod listener;

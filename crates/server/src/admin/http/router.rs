@@ -20,16 +20,18 @@ use axum::{
 use ostler_proto::acl::{Id, Perms};
 use ostler_server_core::OperatorLogin;
 use serde_json::json;
-use std::{net::IpAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 use tokio::task::spawn_blocking;
 
-/// The connection that a request came by.
+/// The connection that a request of the admin server came by. Each request has it as an extension.
 #[derive(Debug, Clone)]
-pub(crate) struct AdminConn {
-    pub(crate) address: IpAddr,
-    pub(crate) has_tls: bool,
+pub struct AdminConn {
+    /// The caller's address. If there is a proxy, it is the proxy's.
+    pub peer: SocketAddr,
+    /// Whether the connection has TLS.
+    pub has_tls: bool,
     /// The identity that the client's certificate proves.
-    pub(crate) certificate: Option<Id>,
+    pub certificate: Option<Id>,
 }
 
 type Shared = State<Arc<AdminState>>;
@@ -128,6 +130,14 @@ fn text_reply(text: Vec<u8>) -> Response {
     response
 }
 
+/// What a request says about who asks.
+pub(super) fn verdict(state: &AdminState, conn: &AdminConn, headers: &HeaderMap, right: Right) -> Verdict {
+    let text = |header: header::HeaderName| headers.get(header).and_then(|value| value.to_str().ok());
+    let is_cross_site = text(header::ORIGIN).is_some() || is_of_other_site(headers);
+    let caller = Caller { has_tls: conn.has_tls, host: text(header::HOST).map(without_port), is_cross_site };
+    decide(state.exposure, right, caller)
+}
+
 /// Checks whether the caller may ask. The error is the answer.
 fn allowed(
     state: &AdminState,
@@ -135,11 +145,8 @@ fn allowed(
     headers: &HeaderMap,
     (right, name): (Right, &str),
 ) -> Result<(), Box<Response>> {
-    let text = |header: header::HeaderName| headers.get(header).and_then(|value| value.to_str().ok());
-    let is_cross_site = text(header::ORIGIN).is_some() || is_of_other_site(headers);
-    let caller = Caller { has_tls: conn.has_tls, host: text(header::HOST).map(without_port), is_cross_site };
     let refused = |status, error: &str| Err(Box::new(refusal(status, name, error)));
-    let needed = match decide(state.exposure, right, caller) {
+    let needed = match verdict(state, conn, headers, right) {
         Verdict::Allowed => return Ok(()),
         Verdict::OtherSite => {
             return refused(
@@ -149,7 +156,7 @@ fn allowed(
         }
         Verdict::NeedsIdentity(needed) => needed,
     };
-    let Some(header) = text(header::AUTHORIZATION) else {
+    let Some(header) = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) else {
         return refused(StatusCode::UNAUTHORIZED, "Auth info is missing for the command");
     };
     match may(state, conn, header, needed) {
@@ -163,7 +170,7 @@ fn allowed(
 fn may(state: &AdminState, conn: &AdminConn, header: &str, needed: Perms) -> Option<bool> {
     let (scheme, data) = scheme_and_data(header)?;
     let login = OperatorLogin {
-        address: conn.address,
+        address: conn.peer.ip(),
         scheme,
         auth: data.map(str::as_bytes),
         certificate: conn.certificate.as_ref(),

@@ -101,6 +101,33 @@ const KEYS: &[Key] = &[
              as in Java. Session ids are shown, and who knows one can take the session (see sessionPasswords)",
         ),
     ),
+    property(
+        "admin.readOnly",
+        LooseBoolean,
+        "true",
+        Obeyed(
+            "Ostler's own: the console shows and changes nothing. With false, whoever has signed in may change what the \
+             ACLs of the znodes allow, and operators may end sessions, take snapshots and the like",
+        ),
+    ),
+    property(
+        "admin.viewers",
+        Text,
+        "",
+        Obeyed(
+            "Ostler's own: identities as scheme:id, parted by semicolons, that alone may see the console's pages about the \
+             server, beside operators. By default everybody may whom the admin server shows its commands to",
+        ),
+    ),
+    property(
+        "admin.operators",
+        Text,
+        "",
+        Obeyed(
+            "Ostler's own: identities as scheme:id, parted by semicolons, that may act on the server in the console, beside \
+             super users. By default these are the identities with all permissions in the ACL of the root",
+        ),
+    ),
     file(
         "metricsProvider.className",
         Text,

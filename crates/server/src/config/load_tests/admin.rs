@@ -1,6 +1,7 @@
 //! The admin server and the port for metrics.
 
 use super::*;
+use ostler_proto::acl::Id;
 use ostler_tls::settings::ClientAuth;
 
 const PROMETHEUS: &str =
@@ -11,6 +12,7 @@ fn every_setting_of_the_admin_server_is_obeyed() {
     let lines = "admin.serverAddress=0.0.0.0\nadmin.serverPort=9000\nadmin.commandURL=/ops/\nadmin.idleTimeout=50\n\
                  admin.forceHttps=true\nadmin.needClientAuth=true\nadmin.rateLimiterIntervalInMS=7\n\
                  admin.snapshot.enabled=false\nadmin.restore.enabled=false\nadmin.openToAll=true\n\
+                 admin.readOnly=false\nadmin.viewers=sasl:ann; digest:op:x=\nadmin.operators=x509:CN=ops,O=x\n\
                  ssl.quorum.keyStore.location=/key.pem\nssl.quorum.trustStore.location=/ca.pem\n";
     let admin = config_of_lines(lines).admin.unwrap();
     let https = admin.https.as_ref().unwrap();
@@ -26,6 +28,9 @@ fn every_setting_of_the_admin_server_is_obeyed() {
         snapshot_enabled: false,
         restore_enabled: false,
         open_to_all: true,
+        read_only: false,
+        viewers: vec![Id::new("sasl", "ann"), Id::new("digest", "op:x=")],
+        operators: vec![Id::new("x509", "CN=ops,O=x")],
     };
     assert_eq!(admin, expected);
 }

@@ -1,0 +1,55 @@
+//! Compresses the assets, and makes the list of them.
+
+use flate2::{Compression, write::GzEncoder};
+use std::{
+    env,
+    error::Error,
+    fmt::Write as _,
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("assets");
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    println!("cargo::rerun-if-changed={}", root.display());
+    let mut names = Vec::new();
+    walk(&root, &root, &mut names)?;
+    names.sort();
+    let mut list = String::from("&[\n");
+    for (number, name) in names.iter().enumerate() {
+        let plain = root.join(name);
+        let packed = out.join(format!("{number}.gz"));
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&fs::read(&plain)?)?;
+        fs::write(&packed, encoder.finish()?)?;
+        writeln!(
+            list,
+            "    Asset {{ name: {name:?}, plain: include_bytes!({:?}), gzip: include_bytes!({:?}) }},",
+            plain.display().to_string(),
+            packed.display().to_string()
+        )?;
+    }
+    list.push_str("]\n");
+    fs::write(out.join("assets.rs"), list)?;
+    Ok(())
+}
+
+/// The files of a folder that browsers load, as paths below the root.
+fn walk(root: &Path, folder: &Path, names: &mut Vec<String>) -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            walk(root, &path, names)?;
+            continue;
+        }
+        let served = ["html", "js", "css", "svg", "json"];
+        if path.extension().is_some_and(|end| served.iter().any(|kind| end == *kind)) {
+            println!("cargo::rerun-if-changed={}", path.display());
+            names.push(path.strip_prefix(root)?.to_string_lossy().replace('\\', "/"));
+        }
+    }
+    Ok(())
+}

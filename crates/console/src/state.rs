@@ -1,0 +1,27 @@
+//! The state that all requests share.
+
+use crate::{
+    inner_client::Clients,
+    people::{self, People, Ticket},
+};
+use ostler_server::admin::AdminHandle;
+
+/// The parts of the console.
+pub(crate) struct Console {
+    /// The server.
+    pub(crate) handle: AdminHandle,
+    /// Who has signed in.
+    pub(crate) people: People,
+    /// The sessions in which they change znodes.
+    pub(crate) clients: Clients,
+    /// The token of those who have not signed in. Pages of other sites cannot read it.
+    pub(crate) token: Ticket,
+}
+
+impl Console {
+    /// `None` if the system gives no random numbers.
+    pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
+        let token = people::new_ticket()?;
+        Some(Console { handle, people: People::default(), clients: Clients::default(), token })
+    }
+}

@@ -1,0 +1,185 @@
+//! The handle by which more paths of the admin server, such as those of the console, ask the server.
+
+use super::{
+    access::{Right, Verdict},
+    command::Command,
+    commands,
+    router::{self, AdminConn},
+    state::AdminState,
+};
+use crate::client_conn::{self, ClientService};
+use axum::http::HeaderMap;
+use ostler_proto::{
+    acl::{Id, Perms},
+    id::ServerId,
+};
+use ostler_server_core::{OperatorLogin, Server};
+use serde_json::{Map, Value};
+use std::{
+    collections::BTreeMap,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinSet,
+};
+
+/// Connections of other processes that are closed before an attempt is given up.
+const STRANGERS_MAX: usize = 16;
+
+/// The parameters of a command.
+pub type CommandQuery = BTreeMap<String, String>;
+
+/// Asks a server on behalf of callers of its admin server. Cheap to clone.
+#[derive(Clone)]
+pub struct AdminHandle {
+    state: Arc<AdminState>,
+    connections: mpsc::Sender<NewConnection>,
+    me: Option<ServerId>,
+}
+
+/// Whether a caller may see the state of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayView {
+    /// The caller may.
+    Yes,
+    /// The caller may with an identity that has the right READ at the root.
+    WithIdentity,
+    /// The request came by the name of another site, or from its page.
+    OtherSite,
+}
+
+/// This server's end of a connection to itself.
+struct NewConnection {
+    stream: TcpStream,
+    from: SocketAddr,
+    certificate: Option<Id>,
+}
+
+impl AdminHandle {
+    pub(crate) fn new(
+        state: Arc<AdminState>,
+        service: ClientService,
+        tasks: &mut JoinSet<()>,
+    ) -> AdminHandle {
+        let (connections, waiting) = mpsc::channel(16);
+        let me = state.driver.inspect(|server| Some(server.member_report()?.me));
+        tasks.spawn(serve(waiting, service));
+        AdminHandle { state, connections, me }
+    }
+
+    /// The answer of a command that shows something, as the admin server gives it; `None` for another name. It may read
+    /// files, and it may wait for the core: call it where a thread may wait.
+    pub fn command(&self, name: &str, query: &CommandQuery) -> Option<Map<String, Value>> {
+        let command = Command::find(name).filter(|command| command.right() == Right::Read)?;
+        Some(commands::answer(&self.state, command, query))
+    }
+
+    /// Whether the caller of a request may see the state of the server, by the rules of the commands.
+    pub fn may_view(&self, conn: &AdminConn, headers: &HeaderMap) -> MayView {
+        match router::verdict(&self.state, conn, headers, Right::Read) {
+            Verdict::Allowed => MayView::Yes,
+            Verdict::NeedsIdentity(_) => MayView::WithIdentity,
+            Verdict::OtherSite => MayView::OtherSite,
+        }
+    }
+
+    /// The identities that a login proves; `None` if it fails. `scheme` is `digest`, `x509` or `ip`.
+    pub fn identities(&self, conn: &AdminConn, scheme: &str, auth: Option<&[u8]>) -> Option<Vec<Id>> {
+        let certificate = conn.certificate.as_ref();
+        let login = OperatorLogin { address: conn.peer.ip(), scheme, auth, certificate };
+        self.state.driver.inspect(|server| server.operator_ids(login))
+    }
+
+    /// Whether these identities may see the pages about the server, at a port that asks for an identity.
+    pub fn is_viewer(&self, ids: &[Id]) -> bool {
+        let viewers = &self.state.settings.viewers;
+        let may = || self.state.driver.inspect(|server| server.operator_may(ids, Perms::READ));
+        self.is_operator(ids) || if viewers.is_empty() { may() } else { has_one(ids, viewers) }
+    }
+
+    /// Whether only the identities of `admin.viewers` may see the pages about the server.
+    pub fn has_viewers(&self) -> bool {
+        !self.state.settings.viewers.is_empty()
+    }
+
+    /// Whether these identities may act on the server.
+    pub fn is_operator(&self, ids: &[Id]) -> bool {
+        let operators = &self.state.settings.operators;
+        if !operators.is_empty() {
+            return is_super(ids) || has_one(ids, operators);
+        }
+        self.state.driver.inspect(|server| server.operator_may(ids, Perms::ALL))
+    }
+
+    /// Whether nothing may be changed (`admin.readOnly`).
+    pub fn is_read_only(&self) -> bool {
+        self.state.settings.read_only
+    }
+
+    /// This server's number; `None` for a standalone server.
+    pub fn id(&self) -> Option<ServerId> {
+        self.me
+    }
+
+    /// The path above the commands, without a slash at its end.
+    pub fn command_url(&self) -> &str {
+        &self.state.settings.command_url
+    }
+
+    /// Looks at the core between two steps. The core is locked meanwhile, so everything else waits: the look must be short,
+    /// however large the tree is.
+    pub fn inspect<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
+        self.state.driver.inspect(look)
+    }
+
+    /// A client's connection to this server, with the address and the certificate of a caller of the admin server: the
+    /// server gives it the rights of a client who comes from there.
+    ///
+    /// # Errors
+    /// There is no port or descriptor left, or the server ends.
+    pub async fn connect(&self, from: SocketAddr, certificate: Option<Id>) -> io::Result<TcpStream> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let ours = TcpStream::connect(listener.local_addr()?).await?;
+        ours.set_nodelay(true)?;
+        let own = ours.local_addr()?;
+        for _ in 0..STRANGERS_MAX {
+            let (stream, peer) = listener.accept().await?;
+            if peer != own {
+                // Another process has found the port.
+                continue;
+            }
+            stream.set_nodelay(true)?;
+            let sent = self.connections.send(NewConnection { stream, from, certificate }).await;
+            return sent.map(|()| ours).map_err(|_| io::Error::other("the server ends"));
+        }
+        Err(io::Error::other("other processes take the connections of a port on loopback"))
+    }
+}
+
+/// Whether a super user is among these identities.
+fn is_super(ids: &[Id]) -> bool {
+    ids.iter().any(|id| id.scheme == "super")
+}
+
+/// Whether one of these identities is in a list of the configuration.
+fn has_one(ids: &[Id], list: &[Id]) -> bool {
+    ids.iter().any(|id| list.contains(id))
+}
+
+/// Serves the connections of [`AdminHandle::connect`] until the server ends.
+async fn serve(mut waiting: mpsc::Receiver<NewConnection>, service: ClientService) {
+    let mut running = JoinSet::new();
+    loop {
+        tokio::select! {
+            next = waiting.recv() => {
+                let Some(NewConnection { stream, from, certificate }) = next else { return };
+                running.spawn(client_conn::serve_inner(stream, from, certificate, service.clone()));
+            }
+            Some(_) = running.join_next() => {}
+        }
+    }
+}
