@@ -31,13 +31,16 @@ pub enum Code {
     Busy,
     /// Something failed in the server.
     Server,
-    /// What the server has answered to the client's request.
+    /// The server's answer to the client's request.
     Client(ErrorCode),
 }
 
 /// An answer that is no success.
 #[derive(Debug)]
-pub struct ApiError {
+pub struct ApiError(Box<Details>);
+
+#[derive(Debug)]
+struct Details {
     code: Code,
     sentence: String,
     path: Option<String>,
@@ -47,26 +50,26 @@ pub struct ApiError {
 impl ApiError {
     /// An error with a sentence that says what happened, and what to do.
     pub fn new(code: Code, sentence: impl Into<String>) -> ApiError {
-        ApiError { code, sentence: sentence.into(), path: None, more: Map::new() }
+        ApiError(Box::new(Details { code, sentence: sentence.into(), path: None, more: Map::new() }))
     }
 
     /// The znode that it is about.
     #[must_use]
     pub fn at(mut self, path: &str) -> ApiError {
-        self.path = Some(path.to_owned());
+        self.0.path = Some(path.to_owned());
         self
     }
 
     /// One more member of the answer.
     #[must_use]
     pub fn with(mut self, name: &str, value: Value) -> ApiError {
-        self.more.insert(name.to_owned(), value);
+        self.0.more.insert(name.to_owned(), value);
         self
     }
 
     /// Whether signing in would help.
     pub(crate) fn is_sign_in(&self) -> bool {
-        self.code == Code::SignIn
+        self.0.code == Code::SignIn
     }
 
     /// A parameter that cannot be.
@@ -109,12 +112,13 @@ impl Code {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut body = json!({ "code": self.code.name(), "sentence": self.sentence });
+        let Details { code, sentence, path, more } = *self.0;
+        let mut body = json!({ "code": code.name(), "sentence": sentence });
         if let Some(members) = body.as_object_mut() {
-            members.extend(self.path.map(|path| ("path".to_owned(), json!(path))));
-            members.extend(self.more);
+            members.extend(path.map(|path| ("path".to_owned(), json!(path))));
+            members.extend(more);
         }
-        (self.code.status(), Json(body)).into_response()
+        (code.status(), Json(body)).into_response()
     }
 }
 

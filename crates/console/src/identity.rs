@@ -32,7 +32,7 @@ pub(crate) struct SignIn {
     password: String,
 }
 
-/// Who the caller is, and what the pages may offer. It never fails for want of an identity: the page needs it to sign in.
+/// Tells who the caller is, and what the pages may offer. It never fails for want of an identity: the page needs it to sign in.
 pub(crate) async fn me(
     State(console): State<Arc<Console>>,
     headers: HeaderMap,

@@ -54,12 +54,12 @@ pub fn routes(handle: AdminHandle) -> Router {
         .with_state(console)
 }
 
-/// What shows something.
+/// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     api
 }
 
-/// What changes something. Without `admin.readOnly=false` these paths do not exist.
+/// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     api
 }

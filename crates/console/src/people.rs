@@ -1,4 +1,4 @@
-//! Who has signed in: cookies, tokens, and the limit of attempts.
+//! People who have signed in: cookies, tokens, and the limit of attempts.
 
 use axum::http::{HeaderMap, header};
 use ostler_proto::acl::Id;
@@ -38,7 +38,7 @@ pub(crate) struct Person {
     /// The identities that the sign-in has proven, beside those of the connection.
     pub(crate) ids: Vec<Id>,
     pub(crate) proof: Proof,
-    /// What each change by this person's pages must carry.
+    /// Each change by this person's pages must carry it.
     pub(crate) token: Ticket,
     pub(crate) since: Instant,
 }

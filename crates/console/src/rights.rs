@@ -1,4 +1,4 @@
-//! Who asks, and what they may do. A handler names the right that it needs by the type of its argument.
+//! The callers, and their rights. A handler names the right that it needs by the type of its argument.
 
 use crate::{
     error::{ApiError, Code},
@@ -16,7 +16,7 @@ use std::{sync::Arc, time::Instant};
 /// The header with the token that changes must carry.
 const TOKEN: &str = "x-ostler-token";
 
-/// Somebody who asks. What they may see of the tree, its ACLs say.
+/// Somebody who asks. The tree's ACLs say what they may see of it.
 pub struct Caller {
     /// The connection of the request.
     pub conn: AdminConn,
@@ -36,7 +36,7 @@ pub struct Operator(pub Caller);
 /// Somebody whose request may change znodes as far as their ACLs allow it: a page of this server or a program has made it.
 pub struct Writer(pub Caller);
 
-/// What a change must carry, so that it cannot come from another site's page.
+/// The thing that a change must carry, so that it cannot come from another site's page.
 #[derive(Clone, Copy)]
 enum Token {
     /// The token of the page.

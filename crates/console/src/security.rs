@@ -1,4 +1,4 @@
-//! What protects the pages in the browser.
+//! The headers that protect the pages in the browser.
 
 use axum::{
     http::{HeaderName, HeaderValue, header},

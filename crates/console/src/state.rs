@@ -10,7 +10,7 @@ use ostler_server::admin::AdminHandle;
 pub(crate) struct Console {
     /// The server.
     pub(crate) handle: AdminHandle,
-    /// Who has signed in.
+    /// The people who have signed in.
     pub(crate) people: People,
     /// The sessions in which they change znodes.
     pub(crate) clients: Clients,

@@ -282,7 +282,7 @@ pub enum Input<'a> {
     /// An operator asks a standalone server to put other data in the place of its own. A member of an ensemble ignores
     /// this. [`Server::restorations`](crate::Server::restorations) says when it is on disk.
     Restore {
-        /// The data.
+        /// The new data.
         tree: Box<Tree>,
     },
     /// The disk has cut the log as [`PersistOp::Truncate`](crate::PersistOp::Truncate) with `reload` asked, and has read

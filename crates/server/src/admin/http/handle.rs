@@ -28,7 +28,7 @@ use tokio::{
 };
 
 /// Connections of other processes that are closed before an attempt is given up.
-const STRANGERS_MAX: usize = 16;
+const OTHERS_MAX: usize = 16;
 
 /// The parameters of a command.
 pub type CommandQuery = BTreeMap<String, String>;
@@ -146,7 +146,7 @@ impl AdminHandle {
         let ours = TcpStream::connect(listener.local_addr()?).await?;
         ours.set_nodelay(true)?;
         let own = ours.local_addr()?;
-        for _ in 0..STRANGERS_MAX {
+        for _ in 0..OTHERS_MAX {
             let (stream, peer) = listener.accept().await?;
             if peer != own {
                 // Another process has found the port.

@@ -130,7 +130,7 @@ fn text_reply(text: Vec<u8>) -> Response {
     response
 }
 
-/// What a request says about who asks.
+/// Judges a request by its connection and headers.
 pub(super) fn verdict(state: &AdminState, conn: &AdminConn, headers: &HeaderMap, right: Right) -> Verdict {
     let text = |header: header::HeaderName| headers.get(header).and_then(|value| value.to_str().ok());
     let is_cross_site = text(header::ORIGIN).is_some() || is_of_other_site(headers);
