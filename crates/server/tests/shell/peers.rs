@@ -1,7 +1,7 @@
 //! Members of an ensemble in one runtime. All tasks and connections of a member end with it, while the others go on.
 
-use crate::gate;
-use ostler_proto::id::ServerId;
+use crate::{client::handshake, gate};
+use ostler_proto::id::{ServerId, SessionId};
 use ostler_server::{Overrides, PeerListeners, RunningServer, ServerHandle, config};
 use ostler_server_core::{Server, quorum::MemberMode};
 use ostler_zab::election::ElectionEvent;
@@ -9,7 +9,7 @@ use std::{
     fs,
     io::ErrorKind,
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 use tokio::{
@@ -38,12 +38,19 @@ fn listener() -> (TcpListener, u16) {
 
 /// Two members with timeouts of minutes: they notice each other's end only by the end of the connection.
 async fn pair(dir: &Path) -> Vec<Member> {
+    let (mut members, second) = half_a_pair(dir).await;
+    members.push(second.await);
+    members
+}
+
+/// One member of a pair, and a future that starts the other.
+async fn half_a_pair(dir: &Path) -> (Vec<Member>, impl Future<Output = Member> + use<>) {
     let ports: Vec<_> = (0..2).map(|_| (listener(), listener())).collect();
     let lines: String = (1..)
         .zip(&ports)
         .map(|(id, ((_, quorum), (_, election)))| format!("server.{id}=127.0.0.1:{quorum}:{election};0\n"))
         .collect();
-    let mut members = Vec::new();
+    let mut starts = Vec::new();
     for (id, ((quorum, _), (election, _))) in (1..).zip(ports) {
         let data = dir.join(format!("{id}"));
         fs::create_dir(&data).unwrap();
@@ -54,15 +61,20 @@ async fn pair(dir: &Path) -> Vec<Member> {
             data.display()
         );
         fs::write(&file, own + &lines).unwrap();
-        let mut config = config::load(&file).unwrap().config;
-        config.clients.client_address = Some(([127, 0, 0, 1], 0).into());
-        let overrides = Overrides { peers: Some(PeerListeners { quorum, election }), ..Overrides::default() };
-        let server = RunningServer::start_with(&config, overrides).await.unwrap();
-        let (address, handle, (stop, stopped)) = (server.address, server.handle(), oneshot::channel());
-        let ended = async { server.run_until(async { drop(stopped.await) }).await.unwrap() };
-        members.push(Member { address, handle, stop, ended: tokio::spawn(ended) });
+        starts.push(start(file, PeerListeners { quorum, election }));
     }
-    members
+    let second = starts.remove(1);
+    (vec![starts.remove(0).await], second)
+}
+
+async fn start(file: PathBuf, peers: PeerListeners) -> Member {
+    let mut config = config::load(&file).unwrap().config;
+    config.clients.client_address = Some(([127, 0, 0, 1], 0).into());
+    let overrides = Overrides { peers: Some(peers), ..Overrides::default() };
+    let server = RunningServer::start_with(&config, overrides).await.unwrap();
+    let (address, handle, (stop, stopped)) = (server.address, server.handle(), oneshot::channel());
+    let ended = async { server.run_until(async { drop(stopped.await) }).await.unwrap() };
+    Member { address, handle, stop, ended: tokio::spawn(ended) }
 }
 
 async fn wait_for_mode(handle: &ServerHandle, mode: MemberMode) {
@@ -77,6 +89,40 @@ fn a_leader_notices_at_once_that_its_follower_has_stopped() {
     for abandoned in [false, true] {
         runtime.block_on(end_the_follower_of_two(abandoned));
     }
+}
+
+/// Clients that are refused at once come back at once. If there are very many, the machine has no time to elect.
+#[test]
+fn a_handshake_waits_for_a_leader() {
+    let _beside = gate::beside_others();
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut members, second) = half_a_pair(dir.path()).await;
+        let address = members[0].address;
+        let (tries, second) = tokio::join!(tries_until_answered(address), second);
+        // Each try but the last has waited for a second, and the second member is there within moments. A server that
+        // refuses at once has refused dozens by then.
+        assert!(tries <= 20, "{tries} tries");
+        members.push(second);
+        for member in members {
+            let _ = member.stop.send(());
+            member.ended.await.unwrap();
+        }
+    });
+}
+
+/// Sends handshakes, one after the other, until one is answered. Returns their number.
+async fn tries_until_answered(server: SocketAddr) -> usize {
+    for tries in 1.. {
+        let mut stream = TcpStream::connect(server).await.unwrap();
+        stream.write_all(&handshake(30_000, SessionId::NONE, &[0; 16])).await.unwrap();
+        let answered = timeout(PATIENCE, stream.read(&mut [0])).await.expect("in time");
+        if answered.is_ok_and(|bytes| bytes > 0) {
+            return tries;
+        }
+    }
+    unreachable!("an endless range")
 }
 
 /// The machine of a suspended program accepts connections, but nothing is answered.
