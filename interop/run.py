@@ -57,7 +57,7 @@ PEERS_OF = {
     "differential": ["zk39"],
     "counters": ["zk39"],
     "admin": ["zk38", "zk38_admin", "monitoring"],
-    "disk": ["zk39", "zk38"],
+    "disk": ["zk39", "zk38", "moto"],
     "ensemble": ["zk39", "zk38", "venv"],
     "abuse": [],
     "security": ["zk39", "zk38", "venv", "gssapi", "kerberos", "cli_secure"],
@@ -177,7 +177,9 @@ def checks(args, port):
             Check("inspect", "disk.inspect", common + quick),
             Check("links", "abuse.links", common),
             Check("kill-9", "disk.kill9", common + ["--rounds", "10" if args.quick else str(args.rounds)]),
-        ],
+        ]
+        # A program with S3 takes long to build.
+        + ([] if args.quick else [Check("backup-s3", "disk.backup_s3", common + with_shell)]),
         "ensemble": [
             Check("ensemble-load", "ensemble.load", common),
             Check("storm-3", "ensemble.storm", common + ["--size", "3"] + quick),

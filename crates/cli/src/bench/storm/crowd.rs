@@ -263,8 +263,22 @@ impl Crowd {
         Ok(())
     }
 
+    /// Lets a client do what is due. A client that is about to give up looks at its socket first: this program may have
+    /// been busy with the others while the answer came, which a client by itself would not have been.
     fn acts(&mut self, number: usize, now: u64) -> Result<()> {
+        let is_late = |client: &Client| match client.stage {
+            Stage::Greeting => true,
+            Stage::Attached => now.saturating_sub(client.heard) >= client.timeout / 3 * 2,
+            Stage::Idle | Stage::Away | Stage::Lost => false,
+        };
+        let stage = self.clients[number].stage;
+        if is_late(&self.clients[number]) {
+            self.event(number, true, true);
+        }
         let client = &mut self.clients[number];
+        if client.stage != stage {
+            return Ok(());
+        }
         match client.stage {
             Stage::Idle | Stage::Lost => {}
             Stage::Away => return self.connect(number, now),
@@ -297,6 +311,8 @@ impl Crowd {
                     .during("cannot watch a socket")?;
                 self.clients[number].begin(stream);
                 self.set_timer(number, now + share);
+                // On loopback the connection is there already.
+                self.event(number, true, false);
             }
             Err(_) => {
                 self.clients[number].stage = Stage::Greeting;
