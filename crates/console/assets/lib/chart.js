@@ -130,6 +130,6 @@ function summary(series, unit) {
 function Numbers({ title, unit, since_ms, step_ms, series, length }) {
   const each = Math.ceil(length / 60);
   const rows = Array.from({ length: Math.ceil(length / each) }, (_, at) => length - 1 - at * each).filter((at) => at >= 0);
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${`Numbers of ${title}`}><table><thead><tr><th scope="col">UTC</th>${series.map(({ name }) => html`<th scope="col" key=${name} class="end">${name}</th>`)}</tr></thead>
+  return html`<div class="scroll" tabindex="0" role="group" aria-label=${`Numbers of ${title}`}><table><thead><tr><th scope="col">UTC</th>${series.map(({ name }) => html`<th scope="col" key=${name} class="end">${name}</th>`)}</tr></thead>
     <tbody>${rows.map((at) => html`<tr key=${at}><td>${clock(since_ms + at * step_ms).slice(0, 8)}</td>${series.map(({ name, values }) => html`<td key=${name} class="end">${inUnit(values[at], unit)}</td>`)}</tr>`)}</tbody></table></div>`;
 }

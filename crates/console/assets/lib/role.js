@@ -17,6 +17,6 @@ export const roleInWords = (role) => ROLES[role ?? '']?.[2] ?? 'role not known';
 
 /** @param {{role: string | null | undefined}} props */
 export function RoleMark({ role }) {
-  const [letter, shape] = ROLES[role ?? ''] ?? ['–', 'M2 9h16v2H2z'];
+  const [letter, shape] = ROLES[role ?? ''] ?? ['×', 'M2 2h16v16H2z'];
   return html`<svg class="role ${role ?? 'unknown'}" viewBox="0 0 20 20" aria-hidden="true"><path d=${shape} /><text x="10" y="14" text-anchor="middle">${letter}</text></svg>`;
 }

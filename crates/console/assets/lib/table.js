@@ -92,7 +92,7 @@ export function Table(props) {
       ${props.tools}
       <span class="end"><${Copy} text=${tsv} what="all rows as TSV" />${props.json && html`<a href=${url(props.json)} target="_blank" rel="noopener">as JSON</a>`}</span>
     </div>`}
-    <div class="scroll" tabindex="0" role="region" aria-labelledby=${id}>
+    <div class="scroll" tabindex="0" role="group" aria-labelledby=${id}>
       <table onMouseEnter=${() => hold(true)} onMouseLeave=${() => hold(false)}>
         <caption class="unseen" id=${id}>${props.caption}</caption>
         <thead><tr>${columns.map((one) => html`<${Head} key=${one.key} column=${one} sort=${sort} onSort=${setOrder} />`)}</tr></thead>

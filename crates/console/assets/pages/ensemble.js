@@ -15,7 +15,7 @@ export default function Ensemble() {
   return html`<div class="page-head"><h1>Ensemble</h1><span class="end"><a href=${url('/ensemble')} target="_blank" rel="noopener">as JSON</a></span></div>
     <${Loaded} of=${answer} rows=${8}>${(/** @type {any} */ data) => html`<div class="stack">
       <${Verdict} data=${data} />
-      <ul class="cards" aria-label="Servers">${data.servers.map((/** @type {any} */ server) => html`<li key=${server.id} class="card server ${server.zxid === null ? 'absent' : ''}"><${Card} server=${server} data=${data} /></li>`)}</ul>
+      <ul class="cards servers" aria-label="Servers">${data.servers.map((/** @type {any} */ server) => html`<li key=${server.id} class="card server ${server.zxid === null ? 'absent' : ''}"><${Card} server=${server} data=${data} /></li>`)}</ul>
       <div class="pair"><${Links} data=${data} /><${Leaders} data=${data} /></div>
     </div>`}</>`;
 }
@@ -34,7 +34,7 @@ function Verdict({ data }) {
       <p class="facts-line">
         ${leader ? html`<span><${Term} of="leader">Leader</>: server ${leader.id}, <${Term} of="epoch">epoch</> ${leader.epoch}, since <${Ago} ms=${leader.since_ms} /></span>` : html`<span>There is no <${Term} of="leader" />.</span>`}
         <span class="row-tight"><${Seats} quorum=${quorum} /> ${quorum.present} of ${plural(quorum.voters, 'voter')} present, <${Term} of="quorum" /> is ${quorum.needed}</span>
-        <a href=${link('elections')}>Why does it lead?</a>
+        <a href=${link('elections')}>${leader ? 'Why does it lead?' : 'See the election'}</a>
       </p></div>
     ${findings.length > 0 && html`<div class="notes">${findings.map((/** @type {any} */ finding, /** @type {number} */ at) => html`<${Note} key=${at} ...${finding} />`)}</div>`}
   </section>`;
@@ -51,9 +51,9 @@ function Seats({ quorum: { voters, needed, present } }) {
 /** @param {{server: any, data: any}} props */
 function Card({ server, data }) {
   const { id, role, kind, version } = server;
-  return html`<header><${RoleMark} role=${role} /><div><h2>Server ${id} <small>${role ? roleInWords(role) : 'is not known to serve'}${server.is_voter ? '' : ', no vote'}</small></h2>
-      <p class="mono"><${Text} of=${server.name} /></p></div>
-      ${version && html`<span class="badge ${kind === 'java' ? 'accent' : ''}">${kind === 'java' ? 'Java' : kind === 'ostler' ? 'Ostler' : 'unknown'} <${Text} of=${version} /></span>`}</header>
+  return html`<header><${RoleMark} role=${role} /><h2>Server ${id} <small>${role ? roleInWords(role) : 'does not answer'}${server.is_voter ? '' : ', has no vote'}</small></h2>
+      ${version && html`<span class="badge ${kind === 'java' ? 'accent' : ''}">${kind === 'java' ? 'Java' : kind === 'ostler' ? 'Ostler' : 'unknown'} <${Text} of=${version} /></span>`}
+      <p class="mono"><${Text} of=${server.name} /></p></header>
     ${server.reason && html`<p class="reason"><${Text} of=${server.reason} /></p>`}
     ${server.zxid !== null && html`<dl class="facts">
       <dt><${Term} of="epoch">Epoch</></dt><dd>${server.epoch ?? '–'}</dd>
@@ -113,19 +113,22 @@ function Links({ data }) {
   return html`<section class="panel" aria-labelledby=${id}><header><h2 id=${id}>Links</h2>
       <small><b>E</b> <${Term} of="election port" />, <b>Q</b> <${Term} of="quorum port" /> with its round trip</small></header>
     ${data.links.length === 0 ? html`<${Empty} title="There are no links."><p>${ids.length < 2 ? 'A standalone server has no others to connect to.' : 'No server tells of its links.'}</p></>` : html`
-    <div class="scroll" tabindex="0" role="region" aria-labelledby=${id}><table class="matrix"><caption class="unseen">Links from each server to each other server</caption>
-      <thead><tr><th scope="col">from \\ to</th>${ids.map((/** @type {number} */ to) => html`<th scope="col" key=${to}>Server ${to}</th>`)}</tr></thead>
-      <tbody>${ids.map((/** @type {number} */ from) => html`<tr key=${from}><th scope="row">Server ${from}</th>${ids.map((/** @type {number} */ to) => {
+    <div class="scroll" tabindex="0" role="group" aria-labelledby=${id}><table class="matrix"><caption class="unseen">Links from each server to each other server</caption>
+      <thead><tr><th scope="col">from \\ to</th>${ids.map((/** @type {number} */ to) => html`<th scope="col" key=${to}><${Server} id=${to} /></th>`)}</tr></thead>
+      <tbody>${ids.map((/** @type {number} */ from) => html`<tr key=${from}><th scope="row"><${Server} id=${from} /></th>${ids.map((/** @type {number} */ to) => {
         const one = found.get(`${from} ${to}`);
         return html`<td key=${to}>${from === to ? html`<span class="muted">itself</span>` : one ? html`<${Port} name="E" port=${one.election} />${one.quorum && html`<${Port} name="Q" port=${one.quorum} />`}` : html`<span class="muted">not told</span>`}</td>`;
       })}</tr>`)}</tbody></table></div>`}
   </section>`;
 }
 
+/** @param {{id: number}} props */
+const Server = ({ id }) => html`<span class="word">Server </span>${id}`;
+
 /** @param {{name: string, port: any}} props */
 function Port({ name, port }) {
   const now = useNow();
-  const since = port.since_ms === null ? '' : ` for ${duration(now - port.since_ms)}`;
+  const since = port.since_ms === null ? '' : ` ${duration(now - port.since_ms)}`;
   const trip = port.round_trip_ms === null || port.round_trip_ms === undefined ? '' : duration(port.round_trip_ms);
   const title = `${name === 'E' ? 'Election port' : 'Quorum port'} ${port.up ? 'up' : 'down'}${since}${port.error ? `; last error: ${port.error}` : ''}`;
   return html`<span class="port ${port.up ? 'up' : 'down'}" title=${title}><b aria-hidden="true">${name}</b><span class="unseen">${title}</span><span aria-hidden="true">${port.up ? '●' : '✕'} ${port.up ? trip || `up${since}` : `down${since}`}</span></span>`;
@@ -154,7 +157,7 @@ function Leaders({ data }) {
         })}
         ${hours.map((time, at) => html`<text class="tick" key=${time} x=${x(time)} y="52" text-anchor=${at === 0 ? 'start' : at === 4 ? 'end' : 'middle'}>${at === 4 ? 'now' : `${24 - at * 6} h ago`}</text>`)}
       </svg></div>
-      <details><summary>As a table</summary><div class="scroll" tabindex="0" role="region" aria-label="Leaders as a table"><table><thead><tr><th scope="col">Leader</th><th scope="col">Epoch</th><th scope="col">From</th><th scope="col">To</th><th scope="col" class="end">For</th></tr></thead>
-        <tbody>${[...seen].reverse().map((one) => html`<tr key=${one.epoch}><td>Server ${one.leader}</td><td>${one.epoch}</td><td>${utc(one.from_ms)}</td><td>${one.to_ms === null ? 'now' : utc(one.to_ms)}</td><td class="end">${duration((one.to_ms ?? to) - one.from_ms)}</td></tr>`)}</tbody></table></div></details>`}
+      <details open><summary>As a table</summary><div class="scroll" tabindex="0" role="group" aria-label="Leaders as a table"><table><thead><tr><th scope="col">Leader</th><th scope="col">Epoch</th><th scope="col">From (UTC)</th><th scope="col">To</th><th scope="col" class="end">For</th></tr></thead>
+        <tbody>${[...seen].reverse().map((one) => html`<tr key=${one.epoch}><td>Server ${one.leader}</td><td>${one.epoch}</td><td>${utc(one.from_ms).slice(5, 19)}</td><td>${one.to_ms === null ? 'now' : utc(one.to_ms).slice(5, 19)}</td><td class="end">${duration((one.to_ms ?? to) - one.from_ms)}</td></tr>`)}</tbody></table></div></details>`}
   </section>`;
 }
