@@ -1,14 +1,7 @@
 // Metrics: twelve small charts, of up to a day, to see whether now is different from before.
 
-import { html, loadStyle, useMemo, useState } from '../lib/html.js';
-import { search } from '../lib/api.js';
+import { Ago, Note, Text, Time, choice, duration, empty, html, loaded, search, serverNow, useGet, useMemo, useState } from './parts.js';
 import { Chart } from '../lib/chart.js';
-import { serverNow, useGet } from '../lib/live.js';
-import { Empty, Loaded, Note, Silent } from '../lib/states.js';
-import { Ago, Text, Time, duration } from '../lib/words.js';
-import { Choice } from './names.js';
-
-loadStyle('./pages.css', import.meta.url);
 
 /** @typedef {{server: number, name: string, unit: string, values: (number | null)[]}} Series */
 /** @typedef {{step_ms: number, since_ms: number, series: Series[], marks: {at_ms: number, kind: string, sentence: string}[], servers?: any[]}} Metrics */
@@ -20,51 +13,42 @@ const CHARTS = [
   ['Sessions', ['sessions'], 'highest'], ['Znodes', ['znodes'], 'highest'], ['Bytes of data', ['bytes'], 'highest'],
   ['Watches', ['watches'], 'sum'], ['Memory', ['memory'], 'sum'], ['Open descriptors', ['descriptors'], 'sum'],
 ];
-const RANGES = /** @type {[string, string][]} */ ([['15min', '15 min'], ['1h', '1 h'], ['6h', '6 h'], ['24h', '24 h']]);
 const MINUTE = 60_000;
 /** @type {Record<string, number>} */
-const SPANS = { '15min': 15 * MINUTE, '1h': 60 * MINUTE, '6h': 360 * MINUTE, '24h': 1440 * MINUTE };
+const SPANS = { '15 min': 15 * MINUTE, '1 h': 60 * MINUTE, '6 h': 360 * MINUTE, '24 h': 1440 * MINUTE };
 /** More points than these are no longer seen in a small chart. */
 const POINTS_MAX = 480;
 
-/** @param {import('../lib/route.js').PageProps} props */
+/** @param {import('./parts.js').PageProps} props */
 export default function MetricsPage({ query, go }) {
-  const range = SPANS[query.range] ? query.range : '1h';
+  const range = SPANS[query.range] ? query.range : '1 h';
   const span = SPANS[range];
-  // The same address for a quarter of an hour, so that old data need not be greyed at each answer.
+  // The same address for a quarter of an hour, so that the data need not be greyed at each answer.
   const since_ms = Math.floor(serverNow() / (15 * MINUTE)) * 15 * MINUTE - span;
-  const asked = `/metrics${search({ since_ms })}`;
-  const metrics = useGet(asked, { every: 10_000, keep: true });
-  const view = query.server ?? 'all';
-  const servers = useMemo(() => [...new Set((metrics.data?.series ?? []).map((/** @type {Series} */ one) => one.server))].sort(), [metrics.data]);
-  return html`<header class="page-head"><h1>Metrics</h1>
-      <span class="end"><a href="../metrics" target="_blank" rel="noopener">for Prometheus</a></span></header>
-    <div class="toolbar"><${Choice} label="Time" of=${RANGES} value=${range} onPick=${(/** @type {string} */ next) => go({ range: next === '1h' ? null : next })} />
-      ${servers.length > 1 && html`<span class="end"><${Choice} label="Servers" of=${[['all', 'Together'], ['each', 'Each'], ...servers.map((id) => [String(id), `Server ${id}`])]} value=${view}
-        onPick=${(/** @type {string} */ next) => go({ server: next === 'all' ? null : next })} /></span>`}</div>
-    <${Loaded} of=${metrics} rows=${12}>${(/** @type {Metrics} */ data) => html`<div class="stack"><${Silent} servers=${data.servers} /><${Charts} data=${data} span=${span} view=${view} /></div>`}</>`;
+  const metrics = useGet(`/metrics${search({ since_ms })}`, { every: 10_000, keep: true });
+  const view = query.server ?? 'together';
+  const ids = [...new Set((metrics.data?.series ?? []).map((/** @type {Series} */ one) => String(one.server)))].sort();
+  return html`<header class="page-head"><h1>Metrics</h1><span class="end"><a href="../metrics" target="_blank" rel="noopener">for Prometheus</a></span></header>
+    <div class="toolbar">${choice('Time', Object.keys(SPANS).map((name) => [name, name]), range, (next) => go({ range: next }))}
+      <span class="end">${ids.length > 1 && choice('Servers', [['together', 'Together'], ['each', 'Each'], ...ids.map((id) => /** @type {[string, string]} */ ([id, `Server ${id}`]))], view, (next) => go({ server: next }))}</span></div>
+    ${loaded(metrics, (data) => html`<${Charts} data=${data} span=${span} view=${view} />`)}`;
 }
 
 /** @param {{data: Metrics, span: number, view: string}} props */
 function Charts({ data, span, view }) {
   const [at, setAt] = useState(/** @type {number | null} */ (null));
-  const shown = useMemo(() => prepare(data, span), [data, span]);
-  if (data.series.every((one) => one.values.length < 2)) {
-    return html`<${Empty} title="Nothing is measured yet."><p>The servers measure each ${duration(data.step_ms)} and keep a day in memory. Come back in a moment.</p></>`;
-  }
-  const since_ms = shown.since_ms;
-  const missing = serverNow() - span + 2 * data.step_ms < since_ms;
-  return html`${missing && html`<${Note} level="info" sentence="The servers remember less than this range, since they forget at a restart."><p>There are data since <${Time} ms=${since_ms} />.</p></>`}
-    <${Marks} of=${data.marks.filter((mark) => mark.at_ms >= since_ms)} />
+  const { since_ms, step_ms, series } = useMemo(() => prepare(data, span), [data, span]);
+  if (data.series.every((one) => one.values.length < 2)) return empty('Nothing is measured yet.', `The servers measure each ${duration(data.step_ms)} and keep a day in memory. Come back in a moment.`);
+  return html`${serverNow() - span + 3 * step_ms < since_ms && html`<${Note} level="info" sentence="The servers remember less than this range, as they forget at a restart."><p>There are data since <${Time} ms=${since_ms} />.</p></>`}
+    ${marks(data.marks.filter((mark) => mark.at_ms >= since_ms))}
     <div class="charts">${CHARTS.map(([title, names, how, isLog]) => {
-      const series = lines(shown.series, names, how, view);
-      if (series.length === 0) return html`<section class="panel" key=${title}><h2>${title}</h2><${Empty} title="Not measured here." /></section>`;
-      const unit = shown.series.find((one) => names.includes(one.name))?.unit ?? '';
-      return html`<section class="panel" key=${title}><${Chart} title=${title} unit=${['ms', 'bytes'].includes(unit) ? unit : ''} since_ms=${since_ms} step_ms=${shown.step_ms} series=${series}
-        marks=${data.marks} height=${132} isLog=${!!isLog} at=${at} onAt=${setAt} /></section>`;
+      const unit = series.find((one) => names.includes(one.name))?.unit ?? '';
+      const shown = lines(series, names, how, view);
+      return html`<section class="panel" key=${title}>${shown.length === 0 ? html`<h2>${title}</h2>${empty('Not measured here.')}` : html`<${Chart} title=${title} unit=${['ms', 'bytes'].includes(unit) ? unit : ''}
+        since_ms=${since_ms} step_ms=${step_ms} series=${shown} marks=${data.marks} height=${132} isLog=${isLog} at=${at} onAt=${setAt} />`}</section>`;
     })}</div>
-    <p><small>${view === 'all' && 'Together: counts of clients and of memory are sums over the servers; latencies, and what all servers have in common, are the highest of them. '}
-      A point is ${duration(shown.step_ms)}. For longer times, let Prometheus read <code>/metrics</code> of each server.</small></p>`;
+    <p><small>${view === 'together' && 'Together: what each server has of its own is summed; of latencies, and of what all have in common, the highest is shown. '}
+      A point is ${duration(step_ms)}. For longer times, let Prometheus read <code>/metrics</code> of each server.</small></p>`;
 }
 
 /** The last part of the data, of at most so many points. @param {Metrics} data @param {number} span */
@@ -92,13 +76,13 @@ function joined(values, each, isHighest) {
  * @param {Series[]} all
  * @param {string[]} names
  * @param {'sum' | 'highest'} how
- * @param {string} view `all`, `each`, or a server's id
+ * @param {string} view `together`, `each`, or a server's id
  */
 function lines(all, names, how, view) {
   // With a line per server, only the last series of a chart is shown.
   const wanted = view === 'each' ? names.slice(-1) : names;
   return wanted.flatMap((name) => {
-    const own = all.filter((one) => one.name === name && (view === 'all' || view === 'each' || String(one.server) === view));
+    const own = all.filter((one) => one.name === name && (['together', 'each'].includes(view) || String(one.server) === view));
     const short = name.replace(/^latency_/, '').replaceAll('_', ' ');
     if (view === 'each') return own.map((one) => ({ name: `server ${one.server}${names.length > 1 ? ` ${short}` : ''}`, values: one.values }));
     return own.length ? [{ name: short, values: merged(own.map((one) => one.values), how) }] : [];
@@ -117,9 +101,6 @@ function merged(rows, how) {
   });
 }
 
-/** Elections and starts in this time; the charts have a mark at each. @param {{of: Metrics['marks']}} props */
-function Marks({ of }) {
-  if (of.length === 0) return null;
-  return html`<ul class="marks" aria-label="Elections and starts">${[...of].reverse().slice(0, 8).map((mark) => html`<li key=${`${mark.at_ms} ${mark.sentence}`}><span class="badge ${mark.kind === 'election' ? 'critical' : 'muted'}">▼ ${mark.kind}</span>
-    <small><${Ago} ms=${mark.at_ms} /></small> ${mark.kind === 'election' ? html`<a href="#/elections"><${Text} of=${mark.sentence} /></a>` : html`<${Text} of=${mark.sentence} />`}</li>`)}</ul>`;
-}
+/** Elections and starts in this time; the charts have a mark at each. @param {Metrics['marks']} of */
+const marks = (of) => of.length > 0 && html`<ul class="paths">${of.slice(-8).reverse().map((mark) => html`<li key=${mark.at_ms + mark.sentence}><span class="badge ${mark.kind === 'election' && 'critical'}">▼ ${mark.kind}</span>
+  <small><${Ago} ms=${mark.at_ms} /></small> <${Text} of=${mark.sentence} />${mark.kind === 'election' && html` <a href="#/elections">Why?</a>`}</li>`)}</ul>`;

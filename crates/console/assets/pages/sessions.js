@@ -1,226 +1,142 @@
-// Sessions: who is connected, who is about to expire, what it owns, and why it ended.
+// Sessions: who is connected, which session will soon expire, what it owns, and why one ended.
 
-import { html, loadStyle, useMemo, useRef, useState } from '../lib/html.js';
-import { search } from '../lib/api.js';
-import { Dialog } from '../lib/dialog.js';
-import { useGet, usePages } from '../lib/live.js';
-import { Empty, Loaded, Note, Silent } from '../lib/states.js';
-import { Table } from '../lib/table.js';
-import { Term } from '../lib/terms.js';
-import { Ago, Duration, Text, Time, count, duration, plural } from '../lib/words.js';
-import { Act } from './act.js';
-import { Address, Asked, Choice, Name, Path, Paths, Session, Share, answeredBy, useIsNarrow, useIsOperator } from './names.js';
+import { Act, Ago, COLUMN, Dialog, Name, Note, Term, Text, Time, address, answeredBy, asked, choice, count, duration, empty, facts, html, loaded, number, path, paths, plural, search, session, silence, table, useGet, useIsNarrow, useIsOperator, usePages, useRef, useState, when } from './parts.js';
 
-loadStyle('./pages.css', import.meta.url);
-
+/** @typedef {import('./parts.js').Column} Column */
 /** @typedef {{id: string, server: number, address: string | null, ids: string[], is_local: boolean, timeout_ms: number, last_heard_ago_ms: number | null,
- *   longest_silence_ms: number | null, ephemerals: number, watches: number, outstanding: number, requests: number, has_tls: boolean, since_ms: number}} Live */
+ *   longest_silence_ms: number | null, ephemerals: number, watches: number, outstanding: number, requests: number, has_tls: boolean, since_ms: number, rate?: number}} Live */
 /** @typedef {{id: string, server: number, address: string | null, ended_ms: number, cause: string, sentence: string, verdict: string | null, gaps_ms: number[],
  *   ephemerals: string[], passed_on: {path: string, to: string}[], timeout_ms: number}} Ended */
 
-/** A client speaks when a third of its timeout has passed, so after two thirds it has missed a turn. */
-const NEAR = 2 / 3;
-
-/** @param {import('../lib/route.js').PageProps} props */
+/** @param {import('./parts.js').PageProps} props */
 export default function Sessions({ query, go }) {
-  const state = query.state === 'ended' ? 'ended' : 'live';
-  const asked = `/sessions${search({ state, address: query.address, server: query.server })}`;
-  const sessions = usePages(asked, { every: 5000 });
-  const open = (/** @type {{id: string}} */ { id }) => go({ id });
-  const fields = html`<${Asked} label="Address" value=${query.address ?? ''} placeholder="10.0.4.17" onSet=${(/** @type {string} */ address) => go({ address })} />
-    <${Asked} label="Server" value=${query.server ?? ''} placeholder="1" onSet=${(/** @type {string} */ server) => go({ server })} />`;
-  const isFiltered = !!(query.address || query.server);
-  const List = state === 'live' ? LiveTable : EndedTable;
-  return html`<h1>Sessions</h1>
-    <${Choice} label="Sessions" of=${[['live', 'Live'], ['ended', 'Ended']]} value=${state} onPick=${(/** @type {string} */ next) => go({ state: next === 'live' ? null : next })} />
-    <${Loaded} of=${sessions} rows=${8}>${(/** @type {any} */ data) => html`
-      <${Silent} servers=${data.servers} />
-      <${List} key=${state} data=${data} more=${sessions.more} at=${sessions.at} json=${asked} onOpen=${open} fields=${fields} isFiltered=${isFiltered} />`}</>
-    ${query.id && html`<${Detail} key=${query.id} id=${query.id} onClose=${() => go({ id: null })} onChange=${sessions.reload} />`}`;
-}
-
-/** @typedef {{data: any, more: any, at: number | null, json: string, onOpen: (row: any) => void, fields: any, isFiltered: boolean}} ListProps */
-
-/** @param {ListProps} props */
-function LiveTable({ data, more, at, json, onOpen, fields, isFiltered }) {
-  const rates = useRates(data.items, at);
+  const isLive = query.state !== 'ended';
+  const json = `/sessions${search({ state: isLive ? 'live' : 'ended', address: query.address, server: query.server })}`;
+  const sessions = usePages(json, { every: 5000 });
   const isNarrow = useIsNarrow();
-  const columns = useMemo(() => (isNarrow ? narrowColumns() : liveColumns(rates)), [isNarrow, rates]);
-  const empty = isFiltered
-    ? html`<${Empty} title="No session matches the address and the server."><p>The fields above ask the servers; clear them to see all sessions.</p></>`
-    : html`<${Empty} title=${`No client is connected to ${answeredBy(data.servers)}.`}><p>A session appears here as soon as a client connects, such as <code>ostler shell</code>.</p></>`;
-  return html`<${Table} name="live" caption="live sessions" rows=${data.items} columns=${columns} rowKey=${liveKey} sort="-silence" json=${json} more=${more} truncated=${data.truncated}
-    onOpen=${onOpen} tools=${fields} empty=${empty} rowClass=${(/** @type {Live} */ row) => (isNear(row) ? 'is-near' : '')} />
-    <p><small>The longest silence is a bar against the session’s timeout. A client speaks at each third of its timeout; one that nearly was silent for all of it will expire sooner or later.
-      A <${Term} of="local session">local session</> is known to its own server alone.</small></p>`;
+  const rates = useRates(isLive ? sessions : null);
+  const fields = html`${asked('Address', query.address, (address) => go({ address }), '10.0.4.17')}${asked('Server', query.server, (server) => go({ server }), '1')}`;
+  const open = (/** @type {Live | Ended} */ { id }) => go({ id });
+  const isFiltered = query.address || query.server;
+  const live = (/** @type {any} */ data) => html`${table('live sessions', isNarrow ? NARROW : liveColumns(rates), {
+    name: 'live', of: sessions, key: (row) => `${row.id} ${row.server}`, sort: '-silence', json, open, fields,
+    empty: isFiltered ? empty('No live session has this address and server.') : empty(`No client is connected to ${answeredBy(data.servers)}.`, 'A session appears here as soon as a client connects, such as ostler shell.'),
+  })}<p><small>A bar is the longest silence, and its whole length the session’s timeout. A client speaks at each third of its timeout. A <${Term} of="local session">local session</> is known to its own server alone.</small></p>`;
+  const ended = () => html`${table('ended sessions', isNarrow ? NARROW_ENDED : ENDED, {
+    name: 'ended', of: sessions, key: (row) => `${row.id} ${row.server} ${row.ended_ms}`, sort: '-ended_ms', json, open, fields,
+    empty: isFiltered ? empty('No end has this address and server.') : empty('No session has ended since the servers started.', 'One that is closed, expires or is ended by somebody appears here with its cause.'),
+  })}<p><small>A server keeps its last 1,000 ends, a leader more. It loses them when it restarts.</small></p>`;
+  return html`<h1>Sessions</h1>
+    ${choice('Sessions', [['live', 'Live'], ['ended', 'Ended']], isLive ? 'live' : 'ended', (state) => go({ state: state === 'live' ? null : state }))}
+    ${loaded(sessions, isLive ? live : ended)}
+    ${query.id && html`<${Detail} key=${query.id} id=${query.id} close=${() => go({ id: null })} done=${sessions.reload} />`}`;
 }
 
-/** A session may be known to two servers while it moves. @param {Live} row */
-const liveKey = (row) => `${row.id} ${row.server}`;
-
 /** @param {Live} row */
-const silence = (row) => (row.longest_silence_ms === null ? null : row.longest_silence_ms / row.timeout_ms);
-/** @param {Live} row */
-const isNear = (row) => (row.last_heard_ago_ms ?? 0) > row.timeout_ms * NEAR;
-
-/** @param {Live} row */
-const client = (row) => (row.address ? html`<${Address} of=${row.address} />` : html`<span title="The server knows the session; its client is connected to another server, or to none.">not connected here</span>`);
+const client = (row) => (row.address ? address(row.address) : html`<span title="The server knows the session; its client is connected to another server, or to none.">not connected here</span>`);
 /** @param {Live} row */
 const identities = (row) => row.ids.length > 0 && html`<small class="ids">${row.ids.map((id, at) => html`${at > 0 && ', '}<${Name} key=${id} of=${id} />`)}</small>`;
+/** @param {Live} row */
+const longest = (row) => silence(row.longest_silence_ms, row.timeout_ms);
 
-/** @param {{row: Live}} props */
-function Silence({ row }) {
-  const part = silence(row);
-  if (part === null || row.longest_silence_ms === null) return html`–`;
-  const words = `${duration(row.longest_silence_ms)} of ${duration(row.timeout_ms)}`;
-  const level = part > 0.9 ? 'critical' : part > NEAR ? 'warning' : 'ok';
-  return html`<${Share} part=${part} whole=${1} level=${level} label=${`Longest silence: ${words}`}>${words}${level !== 'ok' && html` <span class="badge ${level}">close</span>`}</>`;
+/** @param {Live} row */
+function lastHeard({ last_heard_ago_ms: ago, timeout_ms }) {
+  if (ago === null) return '–';
+  return html`${duration(ago)} ago${ago > (timeout_ms * 2) / 3 && html` <span class="badge critical">expires in ${duration(Math.max(0, timeout_ms - ago))}</span>`}`;
 }
 
-/** @param {{row: Live}} props */
-function LastHeard({ row }) {
-  if (row.last_heard_ago_ms === null) return html`–`;
-  const left = row.timeout_ms - row.last_heard_ago_ms;
-  return html`${duration(row.last_heard_ago_ms)} ago${isNear(row) && html` <span class="badge critical">expires in ${duration(Math.max(0, left))}</span>`}`;
-}
+/** @type {Column} */
+const SILENCE = { key: 'silence', label: 'Longest silence', value: (row) => row.longest_silence_ms && row.longest_silence_ms / row.timeout_ms, render: longest };
+/** @param {Live} row */
+const clientText = (row) => [row.address, ...row.ids, row.id].join(' ');
 
-/** @param {Map<string, number>} rates @returns {import('../lib/table.js').Column[]} */
+/** @param {Map<string, number>} rates @returns {Column[]} */
 const liveColumns = (rates) => [
-  { key: 'id', label: 'Session', render: (row) => html`<${Session} of=${row.id} />${row.is_local && html` <span class="badge muted">local</span>`}` },
-  { key: 'address', label: 'Client', value: (row) => [row.address, ...row.ids].join(' '), render: (row) => html`${client(row)}${identities(row)}` },
-  { key: 'server', label: 'Server', align: 'end' },
-  { key: 'silence', label: 'Longest silence', value: silence, render: (row) => html`<${Silence} row=${row} />` },
-  { key: 'last', label: 'Last heard', value: (row) => row.last_heard_ago_ms, render: (row) => html`<${LastHeard} row=${row} />` },
-  { key: 'ephemerals', label: 'Ephemerals', align: 'end' },
-  { key: 'watches', label: 'Watches', align: 'end' },
-  { key: 'outstanding', label: 'Waiting', align: 'end', title: 'Requests that came and are not answered yet' },
-  { key: 'requests', label: 'Requests', align: 'end', render: (row) => html`${count(row.requests)}${rates.has(row.id) && html`<br /><small>${count(rates.get(row.id))} per s</small>`}` },
-  { key: 'since', label: 'Connected', value: (row) => row.since_ms, render: (row) => html`<${Ago} ms=${row.since_ms} />` },
-  { key: 'tls', label: 'TLS', value: (row) => (row.has_tls ? 'yes' : 'no') },
+  { key: 'id', label: 'Session', render: (row) => html`${session(row.id)}${row.is_local && html`<br /><span class="badge">local</span>`}` },
+  { ...COLUMN.address, value: clientText, render: (row) => html`${client(row)}${row.has_tls && html` <span class="badge">TLS</span>`}${identities(row)}` },
+  COLUMN.server, SILENCE,
+  { key: 'heard', label: 'Last heard', value: (row) => row.last_heard_ago_ms, render: lastHeard },
+  number('ephemerals', 'Ephemerals'), number('watches', 'Watches'),
+  number('outstanding', 'Waiting', undefined, 'Requests that came and are not answered yet'),
+  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}${rates.has(row.id) && html`<br /><small>${count(rates.get(row.id))} per s</small>`}` },
+  when('since_ms', 'Connected'),
 ];
+/** One column for a telephone. @type {Column[]} */
+const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', value: SILENCE.value,
+  render: (row) => html`${client(row)}${row.is_local && html` <span class="badge">local</span>`}${identities(row)}${longest(row)}
+    <small>Last heard ${lastHeard(row)}. Server ${row.server}, ${plural(row.ephemerals, 'ephemeral')}, ${plural(row.watches, 'watch', 'watches')}<br />${session(row.id)}</small>` }];
 
-/** For a telephone: the session and its client, its silence, and what it has. @returns {import('../lib/table.js').Column[]} */
-const narrowColumns = () => [
-  { key: 'address', label: 'Session', value: (row) => [row.address, ...row.ids, row.id].join(' '),
-    render: (row) => html`${client(row)}<br /><small><code>${row.id}</code> at server ${row.server}${row.is_local && ', local'}</small>${identities(row)}` },
-  { key: 'silence', label: 'Longest silence', value: silence,
-    render: (row) => html`<${Silence} row=${row} /><small>last heard <${LastHeard} row=${row} /><br />${plural(row.ephemerals, 'ephemeral')}, ${plural(row.watches, 'watch', 'watches')}</small>` },
-];
-
-/** Requests per second of each session, from two answers. @param {Live[]} rows @param {number | null} at */
-function useRates(rows, at) {
-  const known = useRef({ at: 0, requests: new Map(), rates: new Map() });
-  const before = known.current;
-  const span = (at ?? 0) - before.at;
-  if (span > 0) {
-    const rates = new Map();
-    for (const row of rows) {
-      const earlier = before.requests.get(row.id);
-      if (earlier !== undefined && before.at > 0 && row.requests >= earlier) rates.set(row.id, Math.round(((row.requests - earlier) * 1000) / span));
-    }
-    known.current = { at: at ?? 0, requests: new Map(rows.map((row) => [row.id, row.requests])), rates };
+/** Requests per second of each session, from two answers. @param {import('./parts.js').Answer | null} answer */
+function useRates(answer) {
+  const last = useRef({ at: 0, requests: new Map(), rates: new Map() });
+  const { at, requests } = last.current;
+  if (answer?.data && answer.at && answer.at > at) {
+    /** @type {Live[]} */
+    const rows = answer.data.items;
+    const span = (answer.at - at) / 1000;
+    const known = at ? rows.filter((row) => row.requests >= (requests.get(row.id) ?? Infinity)) : [];
+    last.current = { at: answer.at, requests: new Map(rows.map((row) => [row.id, row.requests])), rates: new Map(known.map((row) => [row.id, Math.round((row.requests - requests.get(row.id)) / span)])) };
   }
-  return known.current.rates;
+  return last.current.rates;
 }
 
-/** @type {Record<string, [string, string, string]>} */
+/** Where the cause lies, its level, and why. @type {Record<string, [string, string]>} */
 const VERDICTS = {
-  client: ['Client', 'warning', 'The client was silent or ended, while others of its address were heard.'],
-  network: ['Network', 'warning', 'The network, or the client’s whole host, was gone.'],
-  server: ['Server', 'critical', 'A server stood still, was stopped or had no leader.'],
+  client: ['warning', 'The client was silent or ended, while others of its address were heard.'],
+  network: ['warning', 'The network, or the client’s whole host, was gone.'],
+  server: ['critical', 'A server stood still, was stopped or had no leader.'],
 };
-
-/** @param {{of: string | null}} props */
-function Verdict({ of }) {
-  const [word, level, title] = VERDICTS[of ?? ''] ?? ['–', '', ''];
-  return level ? html`<span class="badge ${level}" title=${title}>${word}</span>` : html`${of ?? word}`;
-}
-
-/** @returns {import('../lib/table.js').Column[]} */
-const endedColumns = () => [
-  { key: 'ended', label: 'Ended', value: (row) => row.ended_ms, render: (row) => html`<${Ago} ms=${row.ended_ms} />` },
-  { key: 'sentence', label: 'Why', wide: true, value: (row) => `${row.cause} ${row.sentence}`, render: (row) => html`<b>${cause(row)}</b><br /><${Text} of=${row.sentence} />` },
-  { key: 'verdict', label: 'Where the cause lies', render: (row) => html`<${Verdict} of=${row.verdict} />` },
-  { key: 'id', label: 'Session', render: (row) => html`<${Session} of=${row.id} />` },
-  { key: 'address', label: 'Client', render: (row) => html`<${Address} of=${row.address} />` },
-  { key: 'server', label: 'Server', align: 'end' },
-  { key: 'gap', label: 'Last gap', align: 'end', value: (row) => row.gaps_ms[row.gaps_ms.length - 1] ?? null, render: (row) => html`<${Duration} ms=${row.gaps_ms[row.gaps_ms.length - 1]} />` },
-  { key: 'went', label: 'Ephemerals', align: 'end', title: 'The ephemeral znodes that went with the session', value: (row) => row.ephemerals.length },
-  { key: 'passed', label: 'Passed on', align: 'end', title: 'Locks and places in queues that went to another session', value: (row) => row.passed_on.length },
-];
-
-/** @returns {import('../lib/table.js').Column[]} */
-const narrowEndedColumns = () => [
-  { key: 'sentence', label: 'Why', wide: true, value: (row) => `${row.cause} ${row.sentence} ${row.address} ${row.id}`,
-    render: (row) => html`<b>${cause(row)}</b> <${Verdict} of=${row.verdict} /><br /><${Text} of=${row.sentence} /><br />
-      <small><code>${row.id}</code> of <${Name} of=${row.address} /> at server ${row.server}</small>` },
-  { key: 'ended', label: 'Ended', value: (row) => row.ended_ms, render: (row) => html`<${Ago} ms=${row.ended_ms} />` },
-];
-
 /** @param {Ended} row */
-const cause = (row) => row.cause.replaceAll('_', ' ');
+const verdict = (row) => (row.verdict ? html`<span class="badge ${VERDICTS[row.verdict]?.[0]}" title=${VERDICTS[row.verdict]?.[1]}>${row.verdict}</span>` : '–');
+/** @param {Ended} row */
+const why = (row) => html`<b>${row.cause.replaceAll('_', ' ')}</b><br /><${Text} of=${row.sentence} />`;
+/** @param {Ended} row */
+const whyText = (row) => `${row.cause} ${row.sentence}`;
 
-/** @param {ListProps} props */
-function EndedTable({ data, more, json, onOpen, fields, isFiltered }) {
-  const isNarrow = useIsNarrow();
-  const columns = useMemo(() => (isNarrow ? narrowEndedColumns() : endedColumns()), [isNarrow]);
-  const empty = isFiltered
-    ? html`<${Empty} title="No end matches the address and the server." />`
-    : html`<${Empty} title="No session has ended since the servers started."><p>Each session that is closed, expires or is ended by somebody appears here with its cause.</p></>`;
-  return html`<${Table} name="ended" caption="ended sessions" rows=${data.items} columns=${columns} rowKey=${(/** @type {Ended} */ row) => `${row.id} ${row.server} ${row.ended_ms}`} sort="-ended" json=${json}
-    more=${more} truncated=${data.truncated} onOpen=${onOpen} tools=${fields} empty=${empty} />
-    <p><small>Each server keeps its last 1,000 ends, the leader more, and a server that restarts loses its own. So an older end may be missing here.</small></p>`;
-}
+/** @type {Column[]} */
+const ENDED = [
+  when('ended_ms', 'Ended'), { key: 'sentence', label: 'Why', wide: true, value: whyText, render: why }, { key: 'verdict', label: 'Caused by', render: verdict },
+  { ...COLUMN.session, value: (row) => row.id }, COLUMN.address, COLUMN.server,
+  { ...number('gap', 'Last gap'), value: (row) => row.gaps_ms.at(-1), render: (row) => duration(row.gaps_ms.at(-1)) },
+  { ...number('went', 'Ephemerals'), title: 'Ephemeral znodes that went with the session', value: (row) => row.ephemerals.length },
+  { ...number('passed', 'Passed on'), title: 'Locks and places in queues that went to another session', value: (row) => row.passed_on.length },
+];
+/** @type {Column[]} */
+const NARROW_ENDED = [{ key: 'ended_ms', label: 'Ended sessions', wide: true, value: (row) => row.ended_ms,
+  render: (row) => html`<${Ago} ms=${row.ended_ms} /> ${verdict(row)}<br />${why(row)}<br /><small>${address(row.address)}<br />${session(row.id)}</small>` }];
 
-/** One session, live or ended. @param {{id: string, onClose: () => void, onChange: () => void}} props */
-function Detail({ id, onClose, onChange }) {
-  const session = useGet(`/sessions/${encodeURIComponent(id)}`);
+/** One session, live or ended. @param {{id: string, close: () => void, done: () => void}} props */
+function Detail({ id, close, done }) {
+  const where = `/sessions/${encodeURIComponent(id)}`;
+  const answer = useGet(where);
   const isOperator = useIsOperator();
   const [isAsked, ask] = useState(false);
-  const title = html`${isAsked ? 'Expire session' : 'Session'} <code><${Name} of=${id} /></code>`;
-  return html`<${Dialog} title=${title} wide onClose=${onClose}><${Loaded} of=${session}>${(/** @type {any} */ data) => {
-    if (isAsked) {
-      return html`<${Act} path=${`/sessions/${encodeURIComponent(id)}/expire`} label="Expire the session" isDangerous onDone=${onChange} onClose=${onClose}
-        said=${() => 'The session has ended, and all ephemeral znodes that it owned are deleted.'}><${Consequences} data=${data} /></>`;
-    }
-    return html`${data.sentences.length > 0 && html`<ul class="sentences">${data.sentences.map((/** @type {string} */ one) => html`<li key=${one}><${Text} of=${one} /></li>`)}</ul>`}
-      ${data.live && html`<${LiveFacts} of=${data.live} />`}
-      ${data.ended && html`<${EndedFacts} of=${data.ended} />`}
-      ${!data.live && !data.ended && html`<${Empty} title="No server has a record of this session."><p>It ended before the servers started, or more than 1,000 ends ago.</p></>`}
-      ${data.live && html`<h3>Ephemeral znodes that it owns (${data.ephemerals.length})</h3>
-        ${data.ephemerals.length > 0 ? html`<${Paths} of=${data.ephemerals} />` : html`<p>It owns none.</p>`}`}
-      <footer class="row end">${data.live && isOperator && html`<button type="button" class="danger" onClick=${() => ask(true)}>Expire this session …</button>`}
-        <button type="button" onClick=${onClose}>Close</button></footer>`;
-  }}</></>`;
+  const { live, ended, ephemerals, sentences } = answer.data ?? {};
+  if (isAsked) {
+    return html`<${Act} title="Expire session ${id}" path="${where}/expire" label="Expire the session" level="danger" said="The session has ended, and the ephemeral znodes that it owned are deleted." done=${done} close=${close}>
+      <${Note} level="warning" sentence="The session ends at once. Its client has to begin a new one. This cannot be undone." />
+      <p>It belongs to ${client(live)}, has ${plural(live.watches, 'watch', 'watches')} and owns ${plural(ephemerals.length, 'ephemeral znode')}${ephemerals.length > 0 ? '. All of them are deleted; locks and leaderships among them go to others:' : '.'}</p>${paths(ephemerals)}</>`;
+  }
+  return html`<${Dialog} title=${html`Session <code><${Name} of=${id} /></code>`} wide onClose=${close}>${loaded(answer, () => html`
+      ${sentences.length > 0 && html`<ul class="paths">${sentences.map((/** @type {string} */ one) => html`<li key=${one}><${Text} of=${one} /></li>`)}</ul>`}
+      ${live && liveFacts(live)}${ended && endedFacts(ended)}
+      ${!live && !ended && empty('No server has a record of this session.', 'It ended before the servers started, or 1,000 others have ended since.')}
+      ${live && html`<h3>Ephemeral znodes that it owns</h3>${ephemerals.length > 0 ? paths(ephemerals) : html`<p>None.</p>`}`}`)}
+    <footer class="row">${live && isOperator && html`<button type="button" class="danger" onClick=${() => ask(true)}>Expire …</button>`}<button type="button" onClick=${close}>Close</button></footer></>`;
 }
 
-/** @param {{data: {live: Live | null, ephemerals: string[]}}} props */
-const Consequences = ({ data }) => html`
-  <${Note} level="warning" sentence=${`The session of ${data.live?.address ?? 'a client that is not connected here'} ends at once. Its client hears so when it next connects, and has to begin a new session. This cannot be undone.`} />
-  ${data.ephemerals.length > 0
-    ? html`<p>It owns ${plural(data.ephemerals.length, 'ephemeral znode')}. All are deleted; locks and leaderships among them go to whoever is next:</p><${Paths} of=${data.ephemerals} />`
-    : html`<p>It owns no ephemeral znodes.</p>`}
-  ${(data.live?.watches ?? 0) > 0 && html`<p>Its ${plural(data.live?.watches ?? 0, 'watch', 'watches')} end, too.</p>`}`;
+/** @param {Live} of */
+const liveFacts = (of) => facts([
+  ['Client', html`${client(of)} ${of.has_tls ? 'by TLS' : 'in plain text'}`], ['Identities', identities(of) || 'none'],
+  ['Server', html`${of.server}${of.is_local && html`, as a <${Term} of="local session">local session</>`}`], ['Connected', html`<${Time} ms=${of.since_ms} />`],
+  ['Longest silence', longest(of)], ['Last heard', lastHeard(of)], ['Requests', `${count(of.requests)}; ${count(of.outstanding)} wait`], ['Watches', count(of.watches)],
+]);
 
-/** @param {{of: Live}} props */
-const LiveFacts = ({ of }) => html`<dl class="facts">
-  <dt>Client</dt><dd>${client(of)}${of.has_tls ? ', by TLS' : ', in plain text'}</dd>
-  <dt>Identities</dt><dd>${of.ids.length ? identities(of) : 'none'}</dd>
-  <dt>Server</dt><dd>${of.server}, as a ${of.is_local ? html`<${Term} of="local session">local session</>: only this server knows it` : 'global session'}</dd>
-  <dt>Connected</dt><dd><${Time} ms=${of.since_ms} /></dd>
-  <dt>Longest silence</dt><dd><${Silence} row=${of} /></dd>
-  <dt>Last heard</dt><dd><${LastHeard} row=${of} /></dd>
-  <dt>Requests</dt><dd>${count(of.requests)}, of which ${count(of.outstanding)} wait for an answer</dd>
-  <dt>Watches</dt><dd>${count(of.watches)}</dd></dl>`;
-
-/** @param {{of: Ended}} props */
-const EndedFacts = ({ of }) => html`<dl class="facts">
-  <dt>Ended</dt><dd><${Time} ms=${of.ended_ms} />, ${cause(of)}</dd>
-  <dt>Why</dt><dd><${Text} of=${of.sentence} /></dd>
-  <dt>Where the cause lies</dt><dd>${of.verdict ? html`<${Verdict} of=${of.verdict} /> ${VERDICTS[of.verdict]?.[2]}` : 'not to be said from the records'}</dd>
-  <dt>Client</dt><dd><${Address} of=${of.address} /></dd><dt>Server</dt><dd>${of.server}</dd><dt>Timeout</dt><dd>${duration(of.timeout_ms)}</dd></dl>
-  ${of.gaps_ms.length > 0 && html`<h3>The last gaps between its requests</h3><ol class="gaps">${of.gaps_ms.map((gap, at) => html`<li key=${at}>
-    <${Share} part=${gap} whole=${of.timeout_ms} level=${gap > of.timeout_ms * 0.9 ? 'critical' : gap > of.timeout_ms * NEAR ? 'warning' : 'ok'} label=${`${duration(gap)} of ${duration(of.timeout_ms)}`}>${duration(gap)}</></li>`)}</ol>
-    <p><small>The oldest is first. A full bar is the timeout.</small></p>`}
-  ${of.ephemerals.length > 0 && html`<h3>Ephemeral znodes that went with it (${of.ephemerals.length})</h3><${Paths} of=${of.ephemerals} />`}
-  ${of.passed_on.length > 0 && html`<h3>Passed on to others</h3><ul class="paths">${of.passed_on.map((one) => html`<li key=${one.path}><${Path} of=${one.path} /> <span class="arrow">→</span> <${Path} of=${one.to} /></li>`)}</ul>`}`;
+/** @param {Ended} of */
+const endedFacts = (of) => html`${facts([
+  ['Ended', html`<${Time} ms=${of.ended_ms} />`], ['Why', why(of)], ['Caused by', of.verdict ? html`${verdict(of)} ${VERDICTS[of.verdict]?.[1]}` : 'The records do not show it.'],
+  ['Client', address(of.address)], ['Server', of.server], ['Timeout', duration(of.timeout_ms)],
+])}
+  ${of.gaps_ms.length > 0 && html`<h3>The last gaps between its requests, against its timeout</h3><ol>${of.gaps_ms.map((gap, at) => html`<li key=${at}>${silence(gap, of.timeout_ms)}</li>`)}</ol>`}
+  ${of.ephemerals.length > 0 && html`<h3>Ephemeral znodes that went with it</h3>${paths(of.ephemerals)}`}
+  ${of.passed_on.length > 0 && html`<h3>Passed on to others</h3>${of.passed_on.map((one) => html`<p key=${one.path}>${path(one.path)} → ${path(one.to)}</p>`)}`}`;
