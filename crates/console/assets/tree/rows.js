@@ -43,8 +43,7 @@ export class Folder {
     this.path = path;
     this.parent = parent;
     this.at = at;
-    /** @type {number} */
-    this.depth = parent ? parent.depth + 1 : 1;
+    this.depth = parent ? /** @type {number} */ (parent.depth) + 1 : 1;
     this.total = total;
     this.startsWith = '';
     this.error = /** @type {any} */ (null);
@@ -261,6 +260,13 @@ export class Tree {
     Object.assign(folder, { startsWith, pages, cursors, total, cversion, asOf, error, changes: 0 });
     folder.take(0, { items: pages.get(0) ?? [], next: cursors.get(1) ?? null, total, cversion: cversion ?? 0, as_of_zxid: asOf, changes_since: 0, truncated: false });
     this.changed();
+  }
+
+  /** All open folders. @returns {Folder[]} */
+  get folders() {
+    const all = [this.root];
+    for (const folder of all) all.push(...folder.subs.values());
+    return all;
   }
 
   /** Opens the parents of a path, and gives its place; null: it is not found. @param {string} path @returns {Promise<Row | null>} */
