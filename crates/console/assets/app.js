@@ -1,6 +1,6 @@
 // The shell: header, navigation, and the page that the URL names. A page's module is loaded when it is opened.
 
-import { html, render, useEffect, useRef, useState } from './lib/html.js';
+import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib/html.js';
 import { loadMe, post, useMe } from './lib/api.js';
 import { Dialog } from './lib/dialog.js';
 import { allKeys, useKeys } from './lib/keys.js';
@@ -127,7 +127,7 @@ function Identity({ me }) {
 
 function Theme() {
   const [theme, set] = useState(() => localStorage.getItem('theme') ?? 'auto');
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.documentElement.dataset.theme = theme;
     localStorage.setItem('theme', theme);
   }, [theme]);

@@ -46,8 +46,10 @@ function redraw(listeners) {
 
 /** @param {Partial<typeof connection>} change */
 function change(change) {
+  const isOther = change.state !== undefined && change.state !== connection.state;
   Object.assign(connection, change);
   redraw(watchers);
+  if (isOther) topics.forEach((topic) => redraw(topic.listeners));
 }
 
 /** @param {string} name @param {any} data */

@@ -93,13 +93,13 @@ function Browser({ record, query, go }) {
   const at = elections.indexOf(shown);
   const show = (/** @type {number} */ place) => elections[place] && goTo({ n: place === 0 ? null : elections[place].number }, { page: 'elections', replace: true });
   useKeys('Older and newer elections', { j: () => show(at + 1), k: () => show(at - 1) });
-  const hasMissing = record.servers.some(({ state }) => state !== 'answered');
-  return html`${(hasMissing || record.remarks?.length) && html`<div class="notes"><${Silent} servers=${record.servers} />${(record.remarks ?? []).map((remark) => html`<${Note} key=${remark} level="info" sentence=${remark} />`)}</div>`}
+  const hasNotes = record.servers.some(({ state }) => state !== 'answered') || !!record.remarks?.length;
+  return html`<div class="stack">${hasNotes && html`<div class="notes"><${Silent} servers=${record.servers} />${(record.remarks ?? []).map((remark) => html`<${Note} key=${remark} level="info" sentence=${remark} />`)}</div>`}
     <div class="split">
       <nav class="panel elections" aria-label="Elections"><h2>The last ${elections.length}</h2>
         <ol>${elections.map((election, place) => html`<li key=${election.number}><${Entry} election=${election} isShown=${election === shown} isNewest=${place === 0} /></li>`)}</ol></nav>
       <${Detail} key=${shown.number} record=${record} election=${shown} query=${query} go=${go} />
-    </div>`;
+    </div></div>`;
 }
 
 /** @param {{election: Election, isShown: boolean, isNewest: boolean}} props */
@@ -107,8 +107,8 @@ function Entry({ election, isShown, isNewest }) {
   const { number, winner, epoch, kind, cause, began_ms, total_for_ms, under_way } = election;
   const what = under_way ? 'No leader yet' : kind === 'joined' ? `Follows server ${winner}, epoch ${epoch}` : `Server ${winner} leads epoch ${epoch}`;
   return html`<a href=${link('elections', { n: isNewest ? null : number })} aria-current=${isShown ? 'true' : undefined}>
-    <span class="row"><strong>${what}</strong><span class="badge ${under_way ? 'warning' : ''}">${under_way ? 'under way' : duration(total_for_ms)}</span></span>
-    <span><${Text} of=${cause} /></span><small><${Ago} ms=${began_ms} />${kind === 'joined' ? ' · no election, there was a leader' : ''}</small></a>`;
+    <strong>${what}</strong><span><${Text} of=${cause} /></span>
+    <small>${under_way ? html`<span class="badge warning">under way</span>` : html`<b>${duration(total_for_ms)}</b>${kind === 'joined' ? ', there was a leader' : ''}`} · <${Ago} ms=${began_ms} /></small></a>`;
 }
 
 /** @param {{record: Elections}} props */

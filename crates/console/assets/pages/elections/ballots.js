@@ -29,20 +29,20 @@ export function boxesAt(election, step) {
 export function BallotBoxes({ election, voters, step, why }) {
   const boxes = boxesAt(election, step);
   return html`<ul class="cards boxes">${election.lanes.map(({ server, known }) => html`<li key=${server} class="card ${known ? '' : 'absent'}">
-    <h3>Box of server ${server}</h3>
-    ${known ? html`<${Box} box=${boxes.get(server)} voters=${voters} />` : html`<p class="muted"><${Text} of=${why(server)} /></p><${Heard} of=${server} boxes=${boxes} />`}
+    ${known ? html`<${Box} server=${server} box=${boxes.get(server)} voters=${voters} />`
+      : html`<h3>Box of server ${server}</h3><p class="muted"><${Text} of=${why(server)} /></p><${Heard} of=${server} boxes=${boxes} />`}
   </li>`)}</ul>`;
 }
 
-/** @param {{box: {votes: Vote[], isNew: boolean} | undefined, voters: number[]}} props */
-function Box({ box, voters }) {
-  if (!box) return html`<p class="muted">Empty: it has no vote yet.</p>`;
-  return html`<table class="box"><thead><tr><th scope="col">Voter</th><th scope="col">for</th><th scope="col"><${Term} of="epoch">Epoch</></th><th scope="col"><${Term} of="zxid" /></th><th scope="col"><${Term} of="round">Round</></th></tr></thead>
-    <tbody>${box.votes.map((vote) => {
-      const isNew = box.isNew && vote.changed;
-      return html`<tr key=${vote.voter} class="${isNew ? 'changed' : ''} ${vote.counts ? '' : 'void'}"><th scope="row">${vote.voter}</th><td><b>${vote.candidate}</b>${isNew && html` <span class="badge accent">new</span>`}${!vote.counts && html` <span class="badge" title="This server does not count the vote.">not counted</span>`}</td>
-        <td>${vote.epoch}</td><td><code title=${zxid(vote.zxid)}>${vote.zxid}</code></td><td>${vote.round}</td></tr>`;
-    })}</tbody></table><${Tally} votes=${box.votes} voters=${voters} />`;
+/** @param {{server: number, box: {votes: Vote[], isNew: boolean} | undefined, voters: number[]}} props */
+function Box({ server, box, voters }) {
+  if (!box) return html`<h3>Box of server ${server}</h3><p class="muted">Empty: it has no vote yet.</p>`;
+  const round = box.votes.find(({ voter }) => voter === server)?.round;
+  return html`<h3>Box of server ${server}${round !== undefined && html` <small>· <${Term} of="round" /> ${round}</small>`}</h3>
+    <div class="scroll"><table class="box"><thead><tr><th scope="col">Voter → for</th><th scope="col"><${Term} of="epoch">Epoch</></th><th scope="col"><${Term} of="zxid" /></th></tr></thead>
+    <tbody>${box.votes.map((vote) => html`<tr key=${vote.voter} class="${box.isNew && vote.changed ? 'changed' : ''} ${vote.counts ? '' : 'void'}">
+      <th scope="row">${vote.voter} → ${vote.candidate}${box.isNew && vote.changed && html` <span class="new">new</span>`}${vote.round !== round && html` <small>round ${vote.round}</small>`}${!vote.counts && html` <small>does not count</small>`}</th>
+      <td>${vote.epoch}</td><td><code title=${zxid(vote.zxid)}>${vote.zxid}</code></td></tr>`)}</tbody></table></div><${Tally} votes=${box.votes} voters=${voters} />`;
 }
 
 /** How many back whom. @param {{votes: Vote[], voters: number[]}} props */

@@ -7,7 +7,7 @@ import { Table } from '../../lib/table.js';
 import { Term } from '../../lib/terms.js';
 import { clock, count, duration, Text, Time } from '../../lib/words.js';
 import { BallotBoxes } from './ballots.js';
-import { Lanes, PHASES, phaseInWords } from './lanes.js';
+import { Lanes, phaseInWords } from './lanes.js';
 import { Comparison } from './why.js';
 
 /** @typedef {import('./record.js').Election} Election */
@@ -77,7 +77,7 @@ export function Detail({ record, election, query, go }) {
           onInput=${(/** @type {any} */ event) => byHand(Number(event.target.value))} />
         <small>${step + 1} of ${last + 1}</small>
       </div>
-      <p class="legend-line"><small>Time runs to the right, and is stretched where moments are close together. ${PHASES.map((phase) => html`<span key=${phase} class="phase"><span class="swatch ${phase}" aria-hidden="true" /><${Term} of=${phase}>${phaseInWords(phase)}</></span>`)}</small></p>
+      <p><small>Time runs to the right, and is stretched where moments are close together. × loses its leader, ○ votes, ◆ changes its vote (the arrow: to whom), ■ elects, ⬡ leads, ✓ has the leader’s history.</small></p>
     </section>
     <section class="stack tight" aria-label="Ballot boxes"><h2><${Term} of="ballot box">Ballot boxes</> <small>after this moment</small></h2><${BallotBoxes} election=${election} voters=${record.voters} step=${step} why=${why} /></section>
     <${WhyNot} ...${{ record, election, query, go }} />

@@ -66,7 +66,7 @@ export function Lanes({ election, step, onStep, why }) {
   const id = useId();
   const isHeld = useRef(false);
   const { lanes, moments } = election;
-  const left = width < 560 ? 74 : 104;
+  const left = 84;
   const scale = scaleOf(election, left, Math.max(80, width - left - 12));
   const tall = HEAD + lanes.length * TALL;
   const middle = (/** @type {number} */ server) => HEAD + lanes.findIndex((lane) => lane.server === server) * TALL + TALL / 2;
@@ -106,7 +106,7 @@ function LaneRow({ lane, election, scale, step, left, middle, why }) {
   const isWinner = server === election.winner;
   return html`<g class="lane">
     <text class="who" x="0" y=${middle - 3}>Server ${server}${isWinner ? ' ★' : ''}</text>
-    <text x="0" y=${middle + 12}>${vote === null ? '' : vote === server ? 'votes for itself' : `votes for ${vote}`}</text>
+    <text x="0" y=${middle + 12}>${vote === null ? '' : vote === server ? 'for itself' : `for server ${vote}`}</text>
     <line class="base" x1=${left} x2=${scale.right} y1=${middle} y2=${middle} />
     ${!known && html`<rect class="unknown" x=${left} y=${middle - 15} width=${scale.right - left} height="30" rx="4" /><text x=${left + 10} y=${middle + 4}>${escaped(why)}</text>`}
     ${bands.map((band, at) => {

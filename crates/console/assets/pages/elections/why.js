@@ -32,12 +32,12 @@ export function Comparison({ election, other, why }) {
     return html`<p>No vote for server ${missing} is in these records, so there is nothing to compare. ${why && missing === other ? `Server ${other}: ${why}` : 'It took no part, or it voted for another at once.'}</p>`;
   }
   const { by, wins } = decide(first, second);
-  return html`<div class="stack"><table class="versus"><caption class="unseen">Server ${winner} and server ${other} by the rule</caption>
-    <thead><tr><th scope="col">Compared in this order</th><th scope="col">Server ${winner}</th><th scope="col">Server ${other}</th><th scope="col"></th></tr></thead>
+  return html`<div class="scroll"><table class="versus"><caption class="unseen">Server ${winner} and server ${other} by the rule</caption>
+    <thead><tr><th scope="col">Compared in this order</th><th scope="col">Server ${winner}</th><th scope="col">Server ${other}</th><th scope="col">Result</th></tr></thead>
     <tbody><${Step} name="1. epoch" term="epoch" a=${String(first.epoch)} b=${String(second.epoch)} state=${by === 'epoch' ? wins : null} />
       <${Step} name="2. zxid" term="zxid" a=${zxid(`0x${first.zxid.toString(16)}`)} b=${zxid(`0x${second.zxid.toString(16)}`)} state=${by === 'zxid' ? wins : by === 'epoch' ? undefined : null} />
-      <${Step} name="3. server id" term="candidate" a=${String(winner)} b=${String(other)} state=${by === 'id' ? wins : undefined} /></tbody></table>
-    <p><u class="rule">${RULES[by]}</u> ${wins ? `So server ${winner} is better than server ${other}.` : html`<${Late} election=${election} other=${other} />`}</p></div>`;
+      <${Step} name="3. server id" term="candidate" a=${String(winner)} b=${String(other)} state=${by === 'id' ? wins : undefined} /></tbody></table></div>
+    <p><u class="rule">${RULES[by]}</u> ${wins ? `So server ${winner} is better than server ${other}.` : html`<${Late} election=${election} other=${other} />`}</p>`;
 }
 
 /** @param {{name: string, term: string, a: string, b: string, state: boolean | null | undefined}} props null: the same; undefined: not asked for */
