@@ -33,7 +33,7 @@ function App() {
   const { page, query } = useRoute();
   const [showsKeys, showKeys] = useState(false);
   const main = useRef(/** @type {HTMLElement | null} */ (null));
-  const [, title] = PAGES.find(([name]) => name === page) ?? [page, page];
+  const [, title] = PAGES.find(([name]) => name === page) ?? [page, 'No such page'];
   const isFirst = useRef(true);
   useSearchKey();
   useKeys('Everywhere', {

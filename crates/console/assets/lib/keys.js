@@ -8,6 +8,7 @@ import { useEffect } from './html.js';
 const layers = [];
 let prefix = '';
 let timer = 0;
+let isListening = false;
 
 /** All keys that work now, for the list that `?` opens. */
 export const allKeys = () => layers.map(({ help, keys }) => ({ help, keys: Object.keys(keys) }));
@@ -20,6 +21,8 @@ export const allKeys = () => layers.map(({ help, keys }) => ({ help, keys: Objec
  */
 export function useKeys(help, keys) {
   useEffect(() => {
+    if (!isListening) addEventListener('keydown', press);
+    isListening = true;
     const layer = { help, keys };
     layers.push(layer);
     return () => void layers.splice(layers.indexOf(layer), 1);
@@ -29,7 +32,8 @@ export function useKeys(help, keys) {
 /** @param {Element | null} element */
 const isWriting = (element) => !!element?.closest('input:not([type=range], [type=checkbox], [type=radio]), textarea, select, [contenteditable]');
 
-addEventListener('keydown', (event) => {
+/** @param {KeyboardEvent} event */
+function press(event) {
   if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey) return;
   if (isWriting(document.activeElement) || document.querySelector('dialog[open]')) return;
   const key = prefix ? `${prefix} ${event.key}` : event.key;
@@ -44,4 +48,4 @@ addEventListener('keydown', (event) => {
     event.preventDefault();
     return;
   }
-});
+}

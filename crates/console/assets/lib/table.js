@@ -144,7 +144,8 @@ function useRowKeys(body, caption, open) {
   const at = () => rows().findIndex((row) => row.contains(document.activeElement));
   const move = (/** @type {number} */ step) => {
     const all = rows();
-    if (all.length === 0) return false;
+    // Rows in a closed part of the page cannot have the focus.
+    if (!all[0]?.offsetParent) return false;
     const row = all[Math.min(Math.max(at() + step, 0), all.length - 1)];
     if (row.tabIndex < 0) row.tabIndex = -1;
     row.focus();

@@ -98,7 +98,7 @@ export const Zxid = ({ of }) => html`<${Id} of=${of} show=${zxid(of)} />`;
 
 /** @type {Set<() => void>} */
 const clocks = new Set();
-setInterval(() => document.hidden || clocks.forEach((tick) => tick()), 1000);
+let timer = 0;
 
 /** The time of the server, anew each second. */
 export function useNow() {
@@ -106,6 +106,7 @@ export function useNow() {
   useEffect(() => {
     const tick = () => set(serverNow());
     clocks.add(tick);
+    timer ||= setInterval(() => document.hidden || clocks.forEach((one) => one()), 1000);
     return () => void clocks.delete(tick);
   }, []);
   return now;

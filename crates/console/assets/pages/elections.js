@@ -91,7 +91,8 @@ function Browser({ record, query, go }) {
   if (elections.length === 0) return html`<div class="panel"><${None} record=${record} /></div>`;
   const shown = elections.find(({ number }) => String(number) === query.n) ?? elections[0];
   const at = elections.indexOf(shown);
-  const show = (/** @type {number} */ place) => elections[place] && goTo({ n: place === 0 ? null : elections[place].number }, { page: 'elections', replace: true });
+  // In the table of moments j and k go from row to row.
+  const show = (/** @type {number} */ place) => !document.activeElement?.closest('.table') && elections[place] && goTo({ n: place === 0 ? null : elections[place].number }, { page: 'elections', replace: true });
   useKeys('Older and newer elections', { j: () => show(at + 1), k: () => show(at - 1) });
   const hasNotes = record.servers.some(({ state }) => state !== 'answered') || !!record.remarks?.length;
   return html`<div class="stack">${hasNotes && html`<div class="notes"><${Silent} servers=${record.servers} />${(record.remarks ?? []).map((remark) => html`<${Note} key=${remark} level="info" sentence=${remark} />`)}</div>`}

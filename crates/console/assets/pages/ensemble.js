@@ -6,7 +6,7 @@ import { RoleMark, roleInWords } from '../lib/role.js';
 import { link } from '../lib/route.js';
 import { Empty, Loaded, Note } from '../lib/states.js';
 import { Term } from '../lib/terms.js';
-import { Ago, bytes, Copy, count, Duration, duration, plural, Text, useNow, utc, zxid } from '../lib/words.js';
+import { Ago, bytes, Copy, count, Duration, duration, escaped, plural, Text, useNow, utc, zxid } from '../lib/words.js';
 import { useWidth } from '../lib/chart.js';
 import { url } from '../lib/api.js';
 
@@ -130,7 +130,7 @@ function Port({ name, port }) {
   const now = useNow();
   const since = port.since_ms === null ? '' : ` ${duration(now - port.since_ms)}`;
   const trip = port.round_trip_ms === null || port.round_trip_ms === undefined ? '' : duration(port.round_trip_ms);
-  const title = `${name === 'E' ? 'Election port' : 'Quorum port'} ${port.up ? 'up' : 'down'}${since}${port.error ? `; last error: ${port.error}` : ''}`;
+  const title = `${name === 'E' ? 'Election port' : 'Quorum port'} ${port.up ? 'up' : 'down'}${since}${port.error ? `; last error: ${escaped(port.error)}` : ''}`;
   return html`<span class="port ${port.up ? 'up' : 'down'}" title=${title}><b aria-hidden="true">${name}</b><span class="unseen">${title}</span><span aria-hidden="true">${port.up ? '●' : '✕'} ${port.up ? trip || `up${since}` : `down${since}`}</span></span>`;
 }
 

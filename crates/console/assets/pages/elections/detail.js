@@ -81,7 +81,7 @@ export function Detail({ record, election, query, go }) {
     </section>
     <section class="stack tight" aria-label="Ballot boxes"><h2><${Term} of="ballot box">Ballot boxes</> <small>after this moment</small></h2><${BallotBoxes} election=${election} voters=${record.voters} step=${step} why=${why} /></section>
     <${WhyNot} ...${{ record, election, query, go }} />
-    <details class="panel"><summary>All ${count(moments.length)} moments as a table</summary><${Moments} election=${election} onOpen=${byHand} step=${step} /></details>`}
+    <${Moments} election=${election} onOpen=${byHand} step=${step} />`}
   </article>`;
 }
 
@@ -146,6 +146,7 @@ function WhyNot({ record, election, query, go }) {
 
 /** @param {{election: Election, step: number, onOpen: (step: number) => void}} props */
 function Moments({ election, step, onOpen }) {
+  const [isOpen, set] = useState(false);
   const rows = election.moments.map((moment, at) => ({ ...moment, at }));
   const columns = [
     { key: 'at', label: '#', align: /** @type {const} */ ('end'), value: (/** @type {any} */ row) => row.at + 1 },
@@ -155,5 +156,6 @@ function Moments({ election, step, onOpen }) {
     { key: 'sentence', label: 'Sentence', wide: true },
     { key: 'rule', label: 'Rule' },
   ];
-  return html`<${Table} name="moments" caption="Moments" rows=${rows} rowKey=${(/** @type {any} */ row) => row.at} columns=${columns} selected=${step} onOpen=${(/** @type {any} */ row) => onOpen(row.at)} />`;
+  return html`<details class="panel" onToggle=${(/** @type {any} */ event) => set(event.target.open)}><summary>All ${count(rows.length)} moments as a table</summary>
+    ${isOpen && html`<${Table} name="moments" caption="Moments" rows=${rows} rowKey=${(/** @type {any} */ row) => row.at} columns=${columns} selected=${step} onOpen=${(/** @type {any} */ row) => onOpen(row.at)} />`}</details>`;
 }

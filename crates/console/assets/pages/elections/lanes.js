@@ -99,6 +99,9 @@ export function Lanes({ election, step, onStep, why }) {
     </svg></div>`;
 }
 
+/** @param {string} text @param {number} most */
+const shortened = (text, most) => (escaped(text).length <= most ? escaped(text) : `${escaped(text).slice(0, Math.max(0, most - 2))} …`);
+
 /** @param {{lane: import('./record.js').Lane, election: Election, scale: ReturnType<typeof scaleOf>, step: number, left: number, middle: number, why: string}} props */
 function LaneRow({ lane, election, scale, step, left, middle, why }) {
   const { server, known, bands } = lane;
@@ -108,7 +111,7 @@ function LaneRow({ lane, election, scale, step, left, middle, why }) {
     <text class="who" x="0" y=${middle - 3}>Server ${server}${isWinner ? ' ★' : ''}</text>
     <text x="0" y=${middle + 12}>${vote === null ? '' : vote === server ? 'for itself' : `for server ${vote}`}</text>
     <line class="base" x1=${left} x2=${scale.right} y1=${middle} y2=${middle} />
-    ${!known && html`<rect class="unknown" x=${left} y=${middle - 15} width=${scale.right - left} height="30" rx="4" /><text x=${left + 10} y=${middle + 4}>${escaped(why)}</text>`}
+    ${!known && html`<rect class="unknown" x=${left} y=${middle - 15} width=${scale.right - left} height="30" rx="4" /><text x=${left + 10} y=${middle + 4}>${shortened(why, (scale.right - left - 20) / 6.2)}</text>`}
     ${bands.map((band, at) => {
       const from = band.phase === 'detect' || at === 0 && band.phase !== 'elect' ? scale.before(band.from_ms) : scale.boundary(server, band.from_ms, band.phase);
       const next = PHASES[PHASES.indexOf(band.phase) + 1];

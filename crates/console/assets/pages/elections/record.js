@@ -14,7 +14,7 @@ const BYTES_MAX = 32 * 1024 * 1024;
 /** @typedef {{format: string, as_of_ms: number, servers: Asked[], voters: number[], elections: Election[], remarks?: string[]}} Elections */
 
 /** Shapes: an array has items of its one entry; `?` may be null or absent. */
-const VOTE = { voter: 'number', candidate: 'number', round: 'number', zxid: 'zxid' };
+const VOTE = { voter: 'number', candidate: 'number', round: 'number', epoch: 'epoch', zxid: 'zxid' };
 const ELECTION = {
   number: 'number', began_ms: 'number', 'winner?': 'number', 'total_for_ms?': 'number', cause: 'string', summary: ['string'], left_out: 'number',
   phases: [{ name: 'string', 'for_ms?': 'number' }],
@@ -27,6 +27,7 @@ const RECORD = { as_of_ms: 'number', voters: ['number'], elections: [ELECTION], 
 /** The place of the first entry that is not as it must be, or null. @param {any} value @param {any} shape @param {string} at @returns {string | null} */
 function wrongPlace(value, shape, at) {
   if (shape === 'zxid') return /^0x[0-9a-f]{1,16}$/.test(value) ? null : at;
+  if (shape === 'epoch') return Number.isSafeInteger(value) || /^\d{1,20}$/.test(value) ? null : at;
   if (typeof shape === 'string') return typeof value === shape && (shape !== 'number' || Number.isFinite(value)) ? null : at;
   if (Array.isArray(shape)) {
     if (!Array.isArray(value)) return at;
