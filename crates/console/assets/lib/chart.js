@@ -1,6 +1,7 @@
 // Line charts: one line per server, marks, gaps where a value is not known, and the same numbers as a table.
 
-import { html, useEffect, useId, useRef, useState } from './html.js';
+import { html, useId, useState } from './html.js';
+import { useWidth } from './width.js';
 import { bytes, clock, count, duration, utc } from './words.js';
 
 /** @typedef {{name: string, values: (number | null)[]}} Series */
@@ -52,19 +53,6 @@ function pathOf(values, x, y) {
     isDrawing = true;
   });
   return text;
-}
-
-/** The width of an element, in CSS pixels. @returns {[{current: HTMLElement | null}, number]} */
-export function useWidth(first = 360) {
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const [width, set] = useState(first);
-  useEffect(() => {
-    if (!box.current) return;
-    const watcher = new ResizeObserver(([entry]) => set(Math.round(entry.contentRect.width) || first));
-    watcher.observe(box.current);
-    return () => watcher.disconnect();
-  }, []);
-  return [box, width];
 }
 
 /**

@@ -7,7 +7,7 @@ import { link } from '../lib/route.js';
 import { Empty, Loaded, Note } from '../lib/states.js';
 import { Term } from '../lib/terms.js';
 import { Ago, bytes, Copy, count, Duration, duration, escaped, plural, Text, useNow, utc, zxid } from '../lib/words.js';
-import { useWidth } from '../lib/chart.js';
+import { useWidth } from '../lib/width.js';
 import { url } from '../lib/api.js';
 
 export default function Ensemble() {
@@ -111,7 +111,7 @@ function Links({ data }) {
   const ids = data.servers.map((/** @type {any} */ server) => server.id);
   const found = new Map(data.links.map((/** @type {any} */ one) => [`${one.from} ${one.to}`, one]));
   return html`<section class="panel" aria-labelledby=${id}><header><h2 id=${id}>Links</h2>
-      <small><b>E</b> <${Term} of="election port" />, <b>Q</b> <${Term} of="quorum port" /> with its round trip</small></header>
+      <small><b>E</b> <${Term} of="election port" />, <b>Q</b> <${Term} of="quorum port" />: ● up for, or its round trip; ✕ down for</small></header>
     ${data.links.length === 0 ? html`<${Empty} title="There are no links."><p>${ids.length < 2 ? 'A standalone server has no others to connect to.' : 'No server tells of its links.'}</p></>` : html`
     <div class="scroll" tabindex="0" role="group" aria-labelledby=${id}><table class="matrix"><caption class="unseen">Links from each server to each other server</caption>
       <thead><tr><th scope="col">from \\ to</th>${ids.map((/** @type {number} */ to) => html`<th scope="col" key=${to}><${Server} id=${to} /></th>`)}</tr></thead>
@@ -128,10 +128,10 @@ const Server = ({ id }) => html`<span class="word">Server </span>${id}`;
 /** @param {{name: string, port: any}} props */
 function Port({ name, port }) {
   const now = useNow();
-  const since = port.since_ms === null ? '' : ` ${duration(now - port.since_ms)}`;
+  const age = port.since_ms === null ? '' : duration(now - port.since_ms);
   const trip = port.round_trip_ms === null || port.round_trip_ms === undefined ? '' : duration(port.round_trip_ms);
-  const title = `${name === 'E' ? 'Election port' : 'Quorum port'} ${port.up ? 'up' : 'down'}${since}${port.error ? `; last error: ${escaped(port.error)}` : ''}`;
-  return html`<span class="port ${port.up ? 'up' : 'down'}" title=${title}><b aria-hidden="true">${name}</b><span class="unseen">${title}</span><span aria-hidden="true">${port.up ? '●' : '✕'} ${port.up ? trip || `up${since}` : `down${since}`}</span></span>`;
+  const title = `${name === 'E' ? 'Election port' : 'Quorum port'} ${port.up ? 'up' : 'down'}${age && ` for ${age}`}${port.error ? `; last error: ${escaped(port.error)}` : ''}`;
+  return html`<span class="port ${port.up ? 'up' : 'down'}" title=${title}><b aria-hidden="true">${name}</b><span class="unseen">${title}</span><span aria-hidden="true">${port.up ? '●' : '✕'} ${(port.up && trip) || age || 'not known'}</span></span>`;
 }
 
 const DAY = 86_400_000;

@@ -1,7 +1,7 @@
 // An election as lanes: a line for each server, time to the right, phases as bands, moments as marks.
 
 import { html, useId, useRef } from '../../lib/html.js';
-import { useWidth } from '../../lib/chart.js';
+import { useWidth } from '../../lib/width.js';
 import { clock, duration, escaped } from '../../lib/words.js';
 
 /** @typedef {import('./record.js').Election} Election */
