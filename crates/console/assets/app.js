@@ -1,6 +1,6 @@
 // The shell: header, navigation, and the page that the URL names. A page's module is loaded when it is opened.
 
-import { html, render, useEffect, useLayoutEffect, useRef, useState } from './lib/html.js';
+import { Fragment, html, render, useEffect, useLayoutEffect, useRef, useState } from './lib/html.js';
 import { loadMe, post, useMe } from './lib/api.js';
 import { Dialog } from './lib/dialog.js';
 import { allKeys, useKeys } from './lib/keys.js';
@@ -27,6 +27,7 @@ const PAGES = [
   ['sign-in', 'Sign in', 'n', './pages/sign-in.js'],
 ];
 const IN_NAVIGATION = PAGES.filter(([name]) => name !== 'sign-in');
+const EVERYWHERE = 'Everywhere';
 const THEMES = ['auto', 'light', 'dark'];
 
 function App() {
@@ -36,7 +37,7 @@ function App() {
   const [, title] = PAGES.find(([name]) => name === page) ?? [page, 'No such page'];
   const isFirst = useRef(true);
   useSearchKey();
-  useKeys('Everywhere', {
+  useKeys(EVERYWHERE, {
     ...Object.fromEntries(IN_NAVIGATION.map(([name, , letter]) => [`g ${letter}`, () => go({}, { page: name })])),
     '?': () => showKeys(true),
   });
@@ -142,8 +143,8 @@ const NAMES = /** @type {Record<string, string>} */ ({ ArrowLeft: '←', ArrowRi
 /** @param {{onClose: () => void}} props */
 function Keys({ onClose }) {
   const pages = new Map(IN_NAVIGATION.map(([, title, letter]) => [`g ${letter}`, title]));
-  return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="facts">${allKeys().map(({ help, keys }) => keys.map((key) => html`
-    <dt key=${help + key}><kbd class="mono">${NAMES[key] ?? key}</kbd></dt><dd>${key === '?' ? 'This list' : pages.get(key) ?? help}</dd>`))}</dl></>`;
+  const rows = allKeys().flatMap(({ help, keys }) => (help === EVERYWHERE ? keys.map((key) => [key === '?' ? 'This list' : pages.get(key), key]) : [[help, keys.map((key) => NAMES[key] ?? key).join('  ')]]));
+  return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="facts">${rows.map(([help, keys]) => html`<${Fragment} key=${help}><dt><kbd class="mono">${keys}</kbd></dt><dd>${help}</dd></>`)}</dl></>`;
 }
 
 document.body.replaceChildren();

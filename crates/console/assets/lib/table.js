@@ -90,7 +90,7 @@ export function Table(props) {
         <input type="search" data-search placeholder="Filter" value=${filter} onInput=${(/** @type {any} */ event) => setFilter(event.target.value)} /></label>`}
       <small role="status">${rowsInWords(props, shown.length)}</small>
       ${props.tools}
-      <span class="end"><${Copy} text=${tsv} what="all rows as TSV" />${props.json && html`<a href=${url(props.json)} target="_blank" rel="noopener">as JSON</a>`}</span>
+      <span class="end"><${Copy} text=${tsv} what="the rows as TSV" word="Copy" />${props.json && html`<a href=${url(props.json)} target="_blank" rel="noopener">as JSON</a>`}</span>
     </div>`}
     <div class="scroll" tabindex="0" role="group" aria-labelledby=${id}>
       <table onMouseEnter=${() => hold(true)} onMouseLeave=${() => hold(false)}>

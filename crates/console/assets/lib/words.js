@@ -71,8 +71,8 @@ export function Text({ of }) {
   return html`<bdi>${parts.map((part, at) => html`${part}${marks[at] && html`<span class="escape">${escaped(marks[at][0])}</span>`}`)}</bdi>`;
 }
 
-/** Copies a text. @param {{text: string | (() => string), what?: string}} props */
-export function Copy({ text, what = '' }) {
+/** Copies a text. `word` is written beside the sign. @param {{text: string | (() => string), what?: string, word?: string}} props */
+export function Copy({ text, what = '', word }) {
   const [done, set] = useState(false);
   useEffect(() => {
     if (!done) return;
@@ -85,8 +85,8 @@ export function Copy({ text, what = '' }) {
     set(true);
   };
   const label = done ? 'Copied' : `Copy ${escaped(what || text)}`;
-  return html`<button type="button" class="copy ${done ? 'done' : ''}" onClick=${copy} aria-label=${label} title=${label}>
-    <svg viewBox="0 0 16 16" aria-hidden="true">${done ? html`<path d="M3 8.5l3.5 3.5L13 4.5" />` : html`<path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3" />`}</svg>
+  return html`<button type="button" class="copy ${done ? 'done' : ''} ${word ? 'worded' : ''}" onClick=${copy} aria-label=${label} title=${label}>
+    <svg viewBox="0 0 16 16" aria-hidden="true">${done ? html`<path d="M3 8.5l3.5 3.5L13 4.5" />` : html`<path d="M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3" />`}</svg>${word}
   </button>`;
 }
 
