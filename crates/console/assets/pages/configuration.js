@@ -20,11 +20,11 @@ const SHOWN = [
 ];
 
 /** A line per server if they differ. @param {Key} row @param {(value: Value) => any} draw */
-const lines = (row, draw) => (row.differs ? row.values : row.values.slice(0, 1)).map((one) => html`<div key=${one.server}>${draw(one)}</div>`);
+const lines = (row, draw) => (row.differs ? row.values : row.values.slice(0, 1)).map((one) => html`<div class="value" key=${one.server}>${draw(one)}</div>`);
 
 /** @type {import('./parts.js').Column[]} */
 const COLUMNS = [
-  { key: 'key', label: 'Key', render: (row) => html`<code><${Name} of=${row.key} /></code>` },
+  { key: 'key', label: 'Key', render: (row) => html`<code class="value"><${Name} of=${row.key} /></code>` },
   { key: 'standing', label: 'Standing', render: (row) => html`<span class="badge ${STANDINGS[row.standing]?.[0]}">${row.standing}</span>` },
   { key: 'value', label: 'Value', value: (row) => row.values.map((/** @type {Value} */ one) => one.value).join(' '), render: (row) =>
     lines(row, ({ server, value }) => html`${row.differs && html`<small>server ${server}</small> `}${value === null ? html`<small>not set</small>` : html`<code><${Name} of=${value} /></code>`}`) },

@@ -47,7 +47,7 @@ function Groups({ query, go }) {
   const fields = html`${asked('Below', under, (under) => go({ under }), '/locks')}
     <label class="asked">Kind<select value=${kind ?? ''} onChange=${(/** @type {any} */ event) => go({ kind: event.target.value })}><option value="">all</option>${KINDS.map((one) => html`<option key=${one} value=${one}>${one.replace('_', ' ')}</option>`)}</select></label>
     <label><input type="checkbox" checked=${!!alarm} onChange=${() => go({ alarm: !alarm })} /> alarms only</label>
-    ${asked('Open', '', (path) => go({ path }), 'path of a group')}`;
+    ${asked('Open', '', (path) => go({ path }), '/group')}`;
   return html`${pins.length > 0 && html`<nav class="row" aria-label="Pinned groups"><small>Pinned:</small>${pins.map((path) => html`<button type="button" key=${path} onClick=${() => go({ path })}><${Name} of=${path} /></button>`)}</nav>`}
     ${loaded(groups, () => table('groups of leaders and locks', COLUMNS, {
       name: 'groups', of: groups, key: (row) => row.path, json, fields, open: ({ path }) => go({ path }),

@@ -102,5 +102,5 @@ function merged(rows, how) {
 }
 
 /** Elections and starts in this time; the charts have a mark at each. @param {Metrics['marks']} of */
-const marks = (of) => of.length > 0 && html`<ul class="paths">${of.slice(-8).reverse().map((mark) => html`<li key=${mark.at_ms + mark.sentence}><span class="badge ${mark.kind === 'election' && 'critical'}">▼ ${mark.kind}</span>
+const marks = (of) => of.length > 0 && html`<ul class="paths">${of.slice(-8).reverse().map((mark) => html`<li key=${mark.at_ms + mark.sentence}><span class="badge ${mark.kind === 'election' && 'critical'}">▼ ${mark.kind}</span>${' '}
   <small><${Ago} ms=${mark.at_ms} /></small> <${Text} of=${mark.sentence} />${mark.kind === 'election' && html` <a href="#/elections">Why?</a>`}</li>`)}</ul>`;

@@ -143,5 +143,5 @@ export function silence(part, whole) {
   if (part === null || part === undefined) return '–';
   // A client speaks at each third of its timeout, so after two thirds it has missed a turn.
   const level = part > whole * 0.9 ? 'critical' : part > (whole * 2) / 3 ? 'warning' : '';
-  return share(part / whole, html`${duration(part)} of ${duration(whole)}${level && html` <span class="badge ${level}">close</span>`}`, level);
+  return share(part / whole, html`${duration(part)} of ${duration(whole)}${level && html` <span class="badge ${level}">${part < whole ? 'close' : 'over'}</span>`}`, level);
 }

@@ -42,7 +42,7 @@ const longest = (row) => silence(row.longest_silence_ms, row.timeout_ms);
 /** @param {Live} row */
 function lastHeard({ last_heard_ago_ms: ago, timeout_ms }) {
   if (ago === null) return '–';
-  return html`${duration(ago)} ago${ago > (timeout_ms * 2) / 3 && html` <span class="badge critical">expires in ${duration(Math.max(0, timeout_ms - ago))}</span>`}`;
+  return html`${duration(ago)} ago${ago > (timeout_ms * 2) / 3 && html`<br /><span class="badge critical">expires in ${duration(Math.max(0, timeout_ms - ago))}</span>`}`;
 }
 
 /** @type {Column} */
@@ -52,19 +52,17 @@ const clientText = (row) => [row.address, ...row.ids, row.id].join(' ');
 
 /** @param {Map<string, number>} rates @returns {Column[]} */
 const liveColumns = (rates) => [
-  { key: 'id', label: 'Session', render: (row) => html`${session(row.id)}${row.is_local && html`<br /><span class="badge">local</span>`}` },
-  { ...COLUMN.address, value: clientText, render: (row) => html`${client(row)}${row.has_tls && html` <span class="badge">TLS</span>`}${identities(row)}` },
-  COLUMN.server, SILENCE,
+  { key: 'id', label: 'Session', value: (row) => `${row.id} server ${row.server}`, render: (row) => html`${session(row.id)}<br /><small>server ${row.server}, since <${Ago} ms=${row.since_ms} /></small>${row.is_local && html` <span class="badge">local</span>`}` },
+  { ...COLUMN.address, value: clientText, render: (row) => html`${client(row)}<br />${row.has_tls && html`<span class="badge">TLS</span> `}${identities(row)}` },
+  SILENCE,
   { key: 'heard', label: 'Last heard', value: (row) => row.last_heard_ago_ms, render: lastHeard },
   number('ephemerals', 'Ephemerals'), number('watches', 'Watches'),
-  number('outstanding', 'Waiting', undefined, 'Requests that came and are not answered yet'),
-  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}${rates.has(row.id) && html`<br /><small>${count(rates.get(row.id))} per s</small>`}` },
-  when('since_ms', 'Connected'),
+  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}<br /><small>${rates.has(row.id) && `${count(rates.get(row.id))} per s`} ${row.outstanding > 0 && html`<b>${count(row.outstanding)} wait</b>`}</small>` },
 ];
 /** One column for a telephone. @type {Column[]} */
-const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', value: SILENCE.value,
+const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', wide: true,
   render: (row) => html`${client(row)}${row.is_local && html` <span class="badge">local</span>`}${identities(row)}${longest(row)}
-    <small>Last heard ${lastHeard(row)}. Server ${row.server}, ${plural(row.ephemerals, 'ephemeral')}, ${plural(row.watches, 'watch', 'watches')}<br />${session(row.id)}</small>` }];
+    <small>Server ${row.server}, ${plural(row.ephemerals, 'ephemeral')}, ${plural(row.watches, 'watch', 'watches')}, heard ${lastHeard(row)}<br />${session(row.id)}</small>` }];
 
 /** Requests per second of each session, from two answers. @param {import('./parts.js').Answer | null} answer */
 function useRates(answer) {
@@ -134,7 +132,7 @@ const liveFacts = (of) => facts([
 
 /** @param {Ended} of */
 const endedFacts = (of) => html`${facts([
-  ['Ended', html`<${Time} ms=${of.ended_ms} />`], ['Why', why(of)], ['Caused by', of.verdict ? html`${verdict(of)} ${VERDICTS[of.verdict]?.[1]}` : 'The records do not show it.'],
+  ['Ended', html`<${Time} ms=${of.ended_ms} />`], ['Why', html`<b>${of.cause.replaceAll('_', ' ')}</b>`], ['Caused by', of.verdict ? html`${verdict(of)} ${VERDICTS[of.verdict]?.[1]}` : 'The records do not show it.'],
   ['Client', address(of.address)], ['Server', of.server], ['Timeout', duration(of.timeout_ms)],
 ])}
   ${of.gaps_ms.length > 0 && html`<h3>The last gaps between its requests, against its timeout</h3><ol>${of.gaps_ms.map((gap, at) => html`<li key=${at}>${silence(gap, of.timeout_ms)}</li>`)}</ol>`}

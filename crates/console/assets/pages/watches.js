@@ -1,11 +1,12 @@
 // Watches: which connections hear of a change, and what one write would cost.
 
 import { COLUMN, Name, Note, Term, answeredBy, asked, choice, count, empty, html, loaded, number, path, plural, search, session, table, usePages } from './parts.js';
+import { link } from '../lib/route.js';
 
 /** @typedef {import('./parts.js').Column} Column */
 
-/** A number that opens what it counts. @param {number} of @param {string} what @param {() => void} open */
-const opens = (of, what, open) => html`<button type="button" class="plain" aria-label=${`Show these ${of} ${what}`} onClick=${open}>${count(of)}</button>`;
+/** A number that opens what it counts. @param {number} of @param {Record<string, string>} query */
+const opens = (of, query) => html`<a href=${link('watches', query)}>${count(of)}</a>`;
 
 /** @param {import('./parts.js').PageProps} props */
 export default function Watches({ query, go }) {
@@ -16,11 +17,11 @@ export default function Watches({ query, go }) {
   const set = (/** @type {string} */ key) => (/** @type {string} */ value) => go({ [key]: value });
   /** @type {Column[]} */
   const columns = by === 'path'
-    ? [COLUMN.path, { ...number('connections', 'Notified'), title: 'Connections that hear of a change', render: (row) => opens(row.connections, 'connections', () => go({ path: row.path, session: null })) },
+    ? [COLUMN.path, { ...number('connections', 'Notified'), title: 'Connections that hear of a change', render: (row) => opens(row.connections, { path: row.path }) },
       number('data', 'Data'), number('children', 'Children'), number('persistent', 'Persistent'), COLUMN.server]
     : [COLUMN.session, COLUMN.address, COLUMN.server,
       one ? { key: 'kinds', label: 'Kinds', value: (row) => [row.kinds].flat().join(', ').replaceAll('_', ' ') }
-        : { ...number('count', 'Watches'), render: (row) => opens(row.count, 'watches', () => go({ session: row.session })) }];
+        : { ...number('count', 'Watches'), render: (row) => opens(row.count, { session: row.session }) }];
   return html`<h1>Watches</h1>
     ${one || who ? html`<p><button type="button" onClick=${() => go({ path: null, session: null })}>← All watches</button></p>`
       : choice('Watches', [['path', 'By path'], ['session', 'By session']], by, set('by'))}
