@@ -123,7 +123,7 @@ function Identity({ me }) {
   };
   const ids = me.ids.map(({ scheme, id }) => `${scheme}:${id}`).join('\n');
   if (!isSignedIn) return html`<a class="button" href=${link('sign-in', { back: location.hash })}>Sign in</a>`;
-  return html`<span title=${ids}><${Text} of=${me.name} />${me.super ? ' (super)' : ''}</span><button type="button" class="plain" onClick=${out}>Sign out</button>`;
+  return html`<span title=${ids}><${Text} of=${me.name ?? ids} />${me.super ? ' (super)' : ''}</span><button type="button" class="plain" onClick=${out}>Sign out</button>`;
 }
 
 function Theme() {

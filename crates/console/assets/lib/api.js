@@ -17,8 +17,8 @@ export class ApiError extends Error {
   }
 }
 
-/** @typedef {{ids: {scheme: string, id: string}[], name: string, super: boolean, viewer: boolean, operator: boolean, read_only: boolean,
- *   token: string, needs_sign_in: boolean, server: {id: number, standalone: boolean, version: string, command_url: string}}} Me */
+/** @typedef {{ids: {scheme: string, id: string}[], name: string | null, super: boolean, viewer: boolean, operator: boolean, read_only: boolean,
+ *   token: string, needs_sign_in: boolean, server: {id: number | null, standalone: boolean, version: string, command_url: string}}} Me */
 
 /** @type {{me: Me | null, listeners: Set<() => void>}} */
 const known = { me: null, listeners: new Set() };

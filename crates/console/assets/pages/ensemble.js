@@ -26,15 +26,15 @@ const SHAPES = /** @type {Record<string, string>} */ ({
 
 /** @param {{data: any}} props */
 function Verdict({ data }) {
-  const { verdict, leader, quorum, findings } = data;
+  const { verdict, leader, quorum, findings, servers } = data;
   return html`<section class="panel verdict ${verdict.level}" aria-label="Verdict">
     <svg viewBox="0 0 24 24" class="sign" aria-hidden="true"><path d=${SHAPES[verdict.level] ?? SHAPES.warning} /></svg>
     <div><p class="sentence" role="status"><${Text} of=${verdict.sentence} /></p>
       ${verdict.way_out && html`<p><${Text} of=${verdict.way_out} /></p>`}
       <p class="facts-line">
-        ${leader ? html`<span><${Term} of="leader">Leader</>: server ${leader.id}, <${Term} of="epoch">epoch</> ${leader.epoch}, since <${Ago} ms=${leader.since_ms} /></span>` : html`<span>There is no <${Term} of="leader" />.</span>`}
-        <span class="row-tight"><${Seats} quorum=${quorum} /> ${quorum.present} of ${plural(quorum.voters, 'voter')} present, <${Term} of="quorum" /> is ${quorum.needed}</span>
-        <a href=${link('elections')}>${leader ? 'Why does it lead?' : 'See the election'}</a>
+        ${leader ? html`<span><${Term} of="leader">Leader</>: ${leader.id === null ? 'this server' : `server ${leader.id}`}, <${Term} of="epoch">epoch</> ${leader.epoch}, since <${Ago} ms=${leader.since_ms} /></span>` : html`<span>There is no <${Term} of="leader" />.</span>`}
+        ${quorum.voters > 1 && html`<span class="row-tight"><${Seats} quorum=${quorum} /> ${quorum.present} of ${quorum.voters} voters present, <${Term} of="quorum" /> is ${quorum.needed}</span>`}
+        ${servers.length > 1 && html`<a href=${link('elections')}>${leader ? 'Why does it lead?' : 'See the election'}</a>`}
       </p></div>
     ${findings.length > 0 && html`<div class="notes">${findings.map((/** @type {any} */ finding, /** @type {number} */ at) => html`<${Note} key=${at} ...${finding} />`)}</div>`}
   </section>`;
@@ -51,7 +51,7 @@ function Seats({ quorum: { voters, needed, present } }) {
 /** @param {{server: any, data: any}} props */
 function Card({ server, data }) {
   const { id, role, kind, version } = server;
-  return html`<header><${RoleMark} role=${role} /><h2>Server ${id} <small>${role ? roleInWords(role) : 'does not answer'}${server.is_voter ? '' : ', has no vote'}</small></h2>
+  return html`<header><${RoleMark} role=${role} /><h2>${id === null ? 'This server' : `Server ${id}`} <small>${role ? roleInWords(role) : 'does not answer'}${server.is_voter ? '' : ', has no vote'}</small></h2>
       ${version && html`<span class="badge ${kind === 'java' ? 'accent' : ''}">${kind === 'java' ? 'Java' : kind === 'ostler' ? 'Ostler' : 'unknown'} <${Text} of=${version} /></span>`}
       <p class="mono"><${Text} of=${server.name} /></p></header>
     ${server.reason && html`<p class="reason"><${Text} of=${server.reason} /></p>`}
@@ -152,12 +152,12 @@ function Leaders({ data }) {
         ${seen.map((/** @type {any} */ one) => {
           const left = x(one.from_ms);
           const wide = Math.max(2, x(one.to_ms ?? to) - left);
-          return html`<g key=${one.epoch} class="s${(one.leader - 1) % 6}"><title>${`Server ${one.leader}, epoch ${one.epoch}: ${utc(one.from_ms)} to ${one.to_ms === null ? 'now' : utc(one.to_ms)}`}</title><rect class="lead" x=${left} y="1" width=${wide} height="34" />
+          return html`<g key=${one.epoch} class="s${Math.max(0, (one.leader ?? 1) - 1) % 6}"><title>${`Server ${one.leader}, epoch ${one.epoch}: ${utc(one.from_ms)} to ${one.to_ms === null ? 'now' : utc(one.to_ms)}`}</title><rect class="lead" x=${left} y="1" width=${wide} height="34" />
             ${wide > 84 ? html`<text x=${left + wide / 2} y="22" text-anchor="middle">server ${one.leader} · epoch ${one.epoch}</text>` : wide > 14 && html`<text x=${left + wide / 2} y="22" text-anchor="middle">${one.leader}</text>`}</g>`;
         })}
         ${hours.map((time, at) => html`<text class="tick" key=${time} x=${x(time)} y="52" text-anchor=${at === 0 ? 'start' : at === 4 ? 'end' : 'middle'}>${at === 4 ? 'now' : `${24 - at * 6} h ago`}</text>`)}
       </svg></div>
       <details open><summary>As a table</summary><div class="scroll" tabindex="0" role="group" aria-label="Leaders as a table"><table><thead><tr><th scope="col">Leader</th><th scope="col">Epoch</th><th scope="col">From (UTC)</th><th scope="col">To</th><th scope="col" class="end">For</th></tr></thead>
-        <tbody>${[...seen].reverse().map((one) => html`<tr key=${one.epoch}><td>Server ${one.leader}</td><td>${one.epoch}</td><td>${utc(one.from_ms).slice(5, 19)}</td><td>${one.to_ms === null ? 'now' : utc(one.to_ms).slice(5, 19)}</td><td class="end">${duration((one.to_ms ?? to) - one.from_ms)}</td></tr>`)}</tbody></table></div></details>`}
+        <tbody>${[...seen].reverse().map((one) => html`<tr key=${one.epoch}><td>${one.leader === null ? 'this server' : `Server ${one.leader}`}</td><td>${one.epoch}</td><td>${utc(one.from_ms).slice(5, 19)}</td><td>${one.to_ms === null ? 'now' : utc(one.to_ms).slice(5, 19)}</td><td class="end">${duration((one.to_ms ?? to) - one.from_ms)}</td></tr>`)}</tbody></table></div></details>`}
   </section>`;
 }
