@@ -5,11 +5,10 @@ import { useKeys } from '../lib/keys.js';
 import { ago, bytes, count, escaped, Text, useNow } from '../lib/words.js';
 import { join, ROW, scrollTo, windowOf } from './rows.js';
 
-/** @import {Child, Kind} from './types' */
+/** @import {Child} from './types' */
 /** @import {Row, Tree} from './rows.js' */
-/** @typedef {{tree: Tree, active: Row | null, activate: (row: Row | null) => void, selected: string, open: (path: string) => void, edit: () => void}} Props */
 
-/** The letters of what a znode is. @type {[(child: Child) => boolean, string, string][]} */
+/** The letters of what a znode is. @type {[(child: Child) => unknown, string, string][]} */
 const MARKS = [
   [({ kind }) => kind === 'ephemeral', 'E', 'ephemeral: it ends with its session'],
   [({ kind }) => kind === 'container', 'C', 'container: it is deleted some time after its last child'],
@@ -20,28 +19,28 @@ const MARKS = [
   [({ may_read }) => !may_read, '⊘', 'you may not read its data'],
 ];
 
-/** @param {{of: Child}} props */
-const Marks = ({ of }) => MARKS.filter(([is]) => is(of)).map(([, letter, title]) => html`<abbr class="mark-${letter}" title=${title}>${letter}<span class="unseen"> ${title}</span></abbr>`);
+/** @type {[string, string, string][]} */
+const KEYS = [
+  ['j', 'ArrowDown', 'Next row'], ['k', 'ArrowUp', 'Row before'], ['l', 'ArrowRight', 'Open the row, or its first child'], ['h', 'ArrowLeft', 'Close the row, or its parent'],
+  ['', 'Home', 'First row'], ['', 'End', 'Last row'], ['', 'PageDown', 'A page down'], ['', 'PageUp', 'A page up'], ['', 'Enter', 'Show the znode'],
+];
 
-/** @param {Kind} kind */
-export const kindLetter = (kind) => /** @type {Record<string, string>} */ ({ ephemeral: 'E', container: 'C', ttl: 'T', system: 'S' })[kind];
+/** @param {Row | null} row */
+export const pathOf = (row) => (row ? join(row.folder.path, row.child?.name ?? '') : '/');
 
-const pathOf = (/** @type {Row | null} */ row) => (row ? join(row.folder.path, row.child?.name ?? '') : '/');
-const rowOf = (/** @type {Row | null} */ row) => (row ? row.folder.rowOf(row.at) : 0);
-
-/** @param {Props} props */
-export function Grid({ tree, active, activate, selected, open, edit }) {
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
+/** @param {{tree: Tree, active: Row | null, activate: (row: Row | null) => void, selected: string, open: (path: string) => void}} props */
+export function Grid({ tree, active, activate, selected, open }) {
+  const box = useRef(/** @type {any} */ (null));
   const [top, setTop] = useState(0);
   const [height, setHeight] = useState(500);
   const now = useNow();
   const rows = tree.length;
   const view = windowOf(top, height, rows);
-  const at = Math.min(rowOf(active), rows - 1);
+  const at = Math.min(active ? active.folder.rowOf(active.at) : 0, rows - 1);
+  const present = tree.rowAt(at);
   useEffect(() => {
-    const element = /** @type {HTMLElement} */ (box.current);
-    const watch = new ResizeObserver(() => setHeight(element.clientHeight - ROW));
-    watch.observe(element);
+    const watch = new ResizeObserver(() => setHeight(box.current.clientHeight - ROW));
+    watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
   // A thumb that is dragged passes many rows: only those where it rests are asked for.
@@ -50,75 +49,72 @@ export function Grid({ tree, active, activate, selected, open, edit }) {
     return () => clearTimeout(timer);
   });
   useLayoutEffect(() => {
-    const element = /** @type {HTMLElement} */ (box.current);
-    const wanted = scrollTo(at, element.scrollTop, height, rows);
-    if (wanted !== element.scrollTop) element.scrollTop = wanted;
+    box.current.scrollTop = scrollTo(at, box.current.scrollTop, height, rows);
   }, [active?.folder, active?.at]);
   const move = (/** @type {number} */ row) => activate(tree.rowAt(Math.max(0, Math.min(rows - 1, row))));
   const isOpen = (/** @type {Row | null} */ row) => !row || !!row.child && row.folder.subs.has(row.child.name);
   const toggle = (/** @type {Row | null} */ row) => {
-    if (!row?.child) return;
-    const sub = row.folder.subs.get(row.child.name);
+    const sub = row?.folder.subs.get(row.child?.name ?? '');
     if (sub) tree.collapse(sub);
-    else if (row.child.num_children) tree.expand(row.folder, row.at);
+    else if (row && row.child?.num_children !== 0) tree.expand(row.folder, row.at);
   };
-  const present = () => tree.rowAt(at);
+  const pick = (/** @type {Row | null} */ row) => {
+    activate(row);
+    if (!row || row.child) open(pathOf(row));
+  };
   const page = Math.max(1, Math.floor(height / ROW) - 1);
-  /** @type {Record<string, (event: KeyboardEvent) => unknown>} */
-  const moves = {
+  const { parent, at: place } = present?.folder ?? { parent: null, at: 0 };
+  /** @type {Record<string, () => unknown>} */
+  const acts = {
     ArrowDown: () => move(at + 1),
     ArrowUp: () => move(at - 1),
-    ArrowRight: () => (isOpen(present()) ? move(at + 1) : toggle(present())),
-    ArrowLeft: () => {
-      const row = present();
-      if (row && isOpen(row)) toggle(row);
-      else if (row) move(row.folder.parent ? row.folder.parent.rowOf(row.folder.at) : 0);
-    },
+    ArrowRight: () => (isOpen(present) ? move(at + 1) : toggle(present)),
+    ArrowLeft: () => (present && isOpen(present) ? toggle(present) : move(parent ? parent.rowOf(place) : 0)),
     Home: () => move(0),
     End: () => move(rows - 1),
     PageDown: () => move(at + page),
     PageUp: () => move(at - page),
-    Enter: () => (present()?.note ? false : open(pathOf(present()))),
+    Enter: () => pick(present),
   };
-  const within = () => document.activeElement === box.current || document.activeElement === document.body || document.activeElement?.id === 'main';
-  /** @type {typeof moves} */
-  const keys = {};
-  for (const [key, act] of Object.entries(moves)) keys[key] = (event) => (within() ? act(event) : false);
-  const letter = (/** @type {string} */ key) => (/** @type {KeyboardEvent} */ event) => {
-    box.current?.focus();
-    return moves[key](event);
-  };
-  Object.assign(keys, { j: letter('ArrowDown'), k: letter('ArrowUp'), l: letter('ArrowRight'), h: letter('ArrowLeft'), e: edit });
-  useKeys('Rows of the tree', keys);
-  const drawn = [];
-  for (let row = view.first; row < view.last; row++) drawn.push(row);
+  const isHere = () => [box.current, document.body, document.querySelector('main')].includes(document.activeElement);
+  for (const [letter, key, help] of KEYS) {
+    const byLetter = () => {
+      box.current.focus();
+      acts[key]();
+    };
+    useKeys(help, { ...(letter && { [letter]: byLetter }), [key]: () => (isHere() ? acts[key]() : false) });
+  }
+  const lines = [];
+  for (let row = view.first; row < view.last; row++) {
+    lines.push(html`<${Line} key=${row} number=${row} y=${view.y(row)} row=${tree.rowAt(row)} total=${tree.root.total} isActive=${row === at} ...${{ selected, isOpen, toggle, pick, now }} />`);
+  }
+  const head = ['Name', 'Children', 'Size', 'Changed'].map((title, n) => html`<span role="columnheader" class=${n ? 'end' : ''}>${title}</span>`);
   return html`<div class="tree-grid" role="treegrid" tabindex="0" aria-label="Znodes" aria-rowcount=${rows + 1} aria-colcount="4" aria-activedescendant=${at >= view.first && at < view.last ? `row-${at}` : undefined}
     ref=${box} onScroll=${(/** @type {any} */ event) => setTop(event.target.scrollTop)}>
-    <div role="rowgroup" class="tree-head"><div role="row" aria-rowindex="1"><span role="columnheader">Name</span><span role="columnheader" class="end">Children</span><span role="columnheader" class="end">Size</span><span role="columnheader" class="end">Changed</span></div></div>
-    <div role="rowgroup" class="tree-rows" style=${{ height: `${view.tall}px` }}>${drawn.map((number) => html`<${Line} key=${number} number=${number} y=${view.y(number)} row=${tree.rowAt(number)} tree=${tree}
-      isActive=${number === at} selected=${selected} isOpen=${isOpen} toggle=${toggle} now=${now}
-      pick=${(/** @type {Row | null} */ row) => { activate(row); if (!row?.note) open(pathOf(row)); }} />`)}</div>
+    <div role="rowgroup" class="tree-head"><div role="row" aria-rowindex="1">${head}</div></div>
+    <div role="rowgroup" class="tree-rows" style=${{ height: `${view.tall}px` }}>${lines}</div>
   </div>`;
 }
 
 /** @param {any} props */
-function Line({ number, y, row, tree, isActive, selected, isOpen, toggle, pick, now }) {
+function Line({ number, y, row, total, isActive, selected, isOpen, toggle, pick, now }) {
   const { child, folder, at, note } = row ?? {};
-  const shape = { transform: `translateY(${y}px)` };
   const level = row ? folder.depth + 1 : 1;
-  const own = { role: 'row', id: `row-${number}`, 'aria-rowindex': number + 2, 'aria-level': level, style: shape };
-  if (note) return html`<div ...${own} class="tree-note ${isActive ? 'active' : ''}"><span role="gridcell" aria-colspan="4" style=${{ paddingInlineStart: `${level * 14}px` }}><${Text} of=${note} /></span></div>`;
-  if (row && !child) return html`<div ...${own} class=${isActive ? 'active' : ''}><span role="gridcell" style=${{ paddingInlineStart: `${level * 14}px` }}><span class="bar"><span class="unseen">Loading</span></span></span></div>`;
-  const has = row ? child.num_children > 0 : true;
+  const own = { role: 'row', id: `row-${number}`, 'aria-rowindex': number + 2, 'aria-level': level, style: { transform: `translateY(${y}px)` } };
+  const indent = { paddingInlineStart: `${level * 14 - 8}px` };
+  if (row && !child) {
+    return html`<div ...${own} class="tree-note ${isActive ? 'active' : ''}" title=${escaped(note)}><span role="gridcell" aria-colspan="4" style=${indent}>${note ? html`<${Text} of=${note} />` : html`<span class="bar"><span class="unseen">Loading</span></span>`}</span></div>`;
+  }
+  const has = !row || child.num_children !== 0;
   const path = pathOf(row);
   const unfold = (/** @type {Event} */ event) => {
     event.stopPropagation();
     toggle(row);
   };
+  const marks = row && MARKS.filter(([is]) => is(child)).map(([, letter, title]) => html` <abbr class="mark-${letter}" title=${title}>${letter}<span class="unseen"> ${title}</span></abbr>`);
+  const changed = row && child.mtime_ms !== null && ago(child.mtime_ms, now).split(' ').slice(0, 2).join(' ');
   return html`<div ...${own} aria-posinset=${row ? at + 1 : 1} aria-setsize=${row ? folder.total : 1} aria-expanded=${has ? isOpen(row) : undefined} aria-selected=${path === selected} class=${isActive ? 'active' : ''} onClick=${() => pick(row)} onDblClick=${unfold}>
-    <span role="gridcell" style=${{ paddingInlineStart: `${level * 14 - 8}px` }}><span class="twist" aria-hidden="true" onClick=${unfold}>${has ? (isOpen(row) ? '▾' : '▸') : ''}</span><span class="name" title=${escaped(path)}><${Text} of=${row ? child.name : '/'} /></span>${row && html` <${Marks} of=${child} />`}</span>
-    <span role="gridcell" class="end">${count(row ? child.num_children : tree.root.total)}</span>
-    <span role="gridcell" class="end">${row && bytes(child.data_length)}</span>
-    <span role="gridcell" class="end">${row && ago(child.mtime_ms, now).replace(' ago', '')}</span>
+    <span role="gridcell" style=${indent}><span class="twist" aria-hidden="true" onClick=${unfold}>${has ? (isOpen(row) ? '▾' : '▸') : ''}</span><span class="name" title=${escaped(path)}><${Text} of=${row ? child.name : '/'} /></span>${marks}</span>
+    ${[count(row ? child.num_children : total), row && bytes(child.data_length), changed].map((cell) => html`<span role="gridcell" class="end">${cell}</span>`)}
   </div>`;
 }

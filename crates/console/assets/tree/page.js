@@ -4,75 +4,68 @@ import { get, search, useMe } from '../lib/api.js';
 import { html, loadStyle, useEffect, useMemo, useRef, useState } from '../lib/html.js';
 import { useKeys } from '../lib/keys.js';
 import { count, plural, Text } from '../lib/words.js';
-import { Grid } from './grid.js';
+import { Grid, pathOf } from './grid.js';
 import { ZnodePanel } from './node.js';
+import { Button, typed } from './parts.js';
 import { PAGE, parentOf, Tree } from './rows.js';
 import { Search } from './search.js';
 
 /** @import {Folder, Row, Wish} from './rows.js' */
-/** @typedef {{query: Record<string, string>, go: import('../lib/route.js').Go}} PageProps */
 
 loadStyle('./tree.css', import.meta.url);
 
-/** @param {PageProps} props */
+const SORTS = Object.entries({ name: 'by name', sequence: 'by sequence number', changed: 'by last change' });
+
+/** @param {{query: Record<string, string>, go: import('../lib/route.js').Go}} props */
 export default function TreePage({ query, go }) {
   const path = query.path?.startsWith('/') ? query.path : '/';
   const [, redraw] = useState(0);
-  const order = useRef({ sort: '', order: '' });
+  const [active, activate] = useState(/** @type {Row | null} */ (null));
+  const me = useMe();
   const sort = query.sort ?? 'name';
   const isDown = query.order === 'desc';
-  order.current = { sort, order: isDown ? 'desc' : 'asc' };
-  const me = useMe();
+  const present = useRef({ sort, isDown });
+  present.current = { sort, isDown };
   const tree = useMemo(() => {
-    const ask = (/** @type {string} */ path, /** @type {Wish} */ wish) => {
-      const { sort, order: own } = order.current;
-      const other = own === 'asc' ? 'desc' : 'asc';
-      return get(`/tree/children${search({ path, ...wish, sort, order: wish.order ? other : own })}`, { quiet: true });
+    const ask = (/** @type {string} */ path, /** @type {Wish} */ { order, ...wish }) => {
+      const { sort, isDown } = present.current;
+      return get(`/tree/children${search({ path, ...wish, sort, order: isDown !== !!order ? 'desc' : 'asc' })}`, { quiet: true });
     };
     return new Tree(ask, () => redraw((n) => n + 1));
   }, []);
-  const [active, activate] = useState(/** @type {Row | null} */ (null));
-  const isFirst = useRef(true);
   useEffect(() => {
-    if (!isFirst.current) tree.folders.forEach((folder) => void tree.refresh(folder));
-    isFirst.current = false;
+    if (tree.root.pages.size) tree.folders.forEach((folder) => void tree.refresh(folder));
   }, [sort, isDown, me?.name]);
   useEffect(() => {
     let isOver = false;
     void tree.reveal(path).then((row) => !isOver && (row || path === '/') && activate(row));
     return () => void (isOver = true);
-  }, [path, tree]);
+  }, [path]);
+  const set = (/** @type {Record<string, unknown>} */ patch) => go(patch, { replace: true });
+  const edit = () => set({ tab: null, edit: '1' });
+  useKeys('Edit the data', { e: edit });
   useKeys('Search the tree', {
     '/': () => {
-      go({ search: '1' }, { replace: true });
+      set({ search: '1' });
       setTimeout(() => /** @type {HTMLElement | null} */ (document.querySelector('[data-search]'))?.focus(), 50);
     },
   });
-  const open = (/** @type {string} */ path) => go({ path: path === '/' ? null : path, from: null });
+  const open = (/** @type {string} */ path) => go({ path: path === '/' ? null : path, edit: null, view: null, unpack: null });
   /** Lists anew what a change of a path concerns. */
-  const changed = (/** @type {string} */ path) => {
-    for (const one of [path, parentOf(path)]) {
-      const folder = tree.folderOf(one);
-      if (folder) void tree.refresh(folder);
-    }
-  };
-  const under = active && tree.folderOf(active.folder.path === '/' ? `/${active.child?.name}` : `${active.folder.path}/${active.child?.name}`);
-  const folder = under ?? active?.folder ?? tree.root;
+  const changed = (/** @type {string} */ path) => tree.folders.filter((folder) => [path, parentOf(path)].includes(folder.path)).forEach((folder) => void tree.refresh(folder));
+  const folder = tree.folderOf(pathOf(active)) ?? active?.folder ?? tree.root;
   return html`<div class="tree-page">
     <h1 class="unseen">Tree</h1>
     <section class="tree-side panel" aria-label="Znodes">
-      <div class="row">
-        <${Jump} key=${folder.path} tree=${tree} folder=${folder} />
-        <label><span class="unseen">Sort by</span><select value=${sort} onChange=${(/** @type {any} */ event) => go({ sort: event.target.value }, { replace: true })}>
-          <option value="name">by name</option><option value="sequence">by sequence</option><option value="changed">by change</option></select></label>
-        <button type="button" class="plain" aria-label="Order" title=${isDown ? 'Last first' : 'First first'} aria-pressed=${isDown} onClick=${() => go({ order: isDown ? null : 'desc' }, { replace: true })}>${isDown ? '↓' : '↑'}</button>
-        <button type="button" aria-pressed=${!!query.search} onClick=${() => go({ search: query.search ? null : '1' }, { replace: true })}>Search</button>
-      </div>
-      ${query.search && html`<${Search} query=${query} go=${go} path=${path} open=${open} />`}
-      <${Grid} tree=${tree} active=${active} activate=${activate} selected=${path} open=${open} edit=${() => go({ tab: null, edit: '1' }, { replace: true })} />
+      <div class="row"><${Jump} key=${folder.path} tree=${tree} folder=${folder} />
+        <select aria-label="Sort" value=${sort} onChange=${typed((sort) => set({ sort }))}>${SORTS.map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}</select>
+        <${Button} class="plain" aria-label="Last first" title="Last first" aria-pressed=${isDown} on=${() => set({ order: isDown ? null : 'desc' })}>${isDown ? '↓' : '↑'}</>
+        <${Button} aria-pressed=${!!query.search} on=${() => set({ search: query.search ? null : '1' })}>Search</></div>
+      ${query.search && html`<${Search} query=${query} set=${set} path=${path} open=${open} />`}
+      <${Grid} tree=${tree} active=${active} activate=${activate} selected=${path} open=${open} />
       <${Status} tree=${tree} folder=${folder} sort=${sort} />
     </section>
-    <${ZnodePanel} key=${path} path=${path} query=${query} go=${go} open=${open} changed=${changed} listed=${tree.folderOf(path)} />
+    <${ZnodePanel} key=${path} listed=${tree.folderOf(path)} ...${{ path, query, set, open, changed, edit }} />
   </div>`;
 }
 
@@ -80,22 +73,19 @@ export default function TreePage({ query, go }) {
 function Jump({ tree, folder }) {
   const [text, set] = useState(folder.startsWith);
   useEffect(() => {
-    if (text === folder.startsWith) return;
-    const timer = setTimeout(() => void tree.refresh(folder, { startsWith: text }), 250);
+    const timer = setTimeout(() => text !== folder.startsWith && void tree.refresh(folder, text), 250);
     return () => clearTimeout(timer);
   }, [text]);
   useEffect(() => set(folder.startsWith), [folder.startsWith]);
-  return html`<label class="jump"><span class="unseen">Children of ${folder.path} whose names start with</span>
-    <input type="search" placeholder="starts with …" value=${text} onInput=${(/** @type {any} */ event) => set(event.target.value)} /></label>`;
+  return html`<input class="jump" type="search" aria-label="Children of ${folder.path} whose names start with" placeholder="starts with …" value=${text} onInput=${typed(set)} />`;
 }
-
-const ORDERS = /** @type {Record<string, string>} */ ({ name: 'by name', sequence: 'by sequence number', changed: 'by last change' });
 
 /** What is listed, as of when. @param {{tree: Tree, folder: Folder, sort: string}} props */
 function Status({ tree, folder, sort }) {
-  const goal = folder.busy && folder.goal && !folder.pages.has(folder.goal) ? folder.goal : 0;
-  return html`<p class="tree-status"><span role="status"><${Text} of=${folder.path} />: ${plural(folder.total, 'child', 'children')}
-    ${folder.startsWith && html` that start with “<${Text} of=${folder.startsWith} />”`} ${ORDERS[sort]}${folder.cversion !== null && html`, list as of cversion ${folder.cversion}`}${folder.changes > 0 && html`,
-    ${' '}<strong>${plural(folder.changes, 'change')} since</strong>`}${goal > 0 && html`; on the way to row ${count(goal * PAGE)} …`}</span>
-    <button type="button" onClick=${() => tree.folders.filter((one) => one === folder || one.error).forEach((one) => void tree.refresh(one))}>Refresh</button></p>`;
+  const { path, total, hasMore, startsWith, cversion, changes, busy, goal, pages, error } = folder;
+  const far = busy && goal && !pages.has(goal) ? `; on the way to row ${count(goal * PAGE)} …` : '';
+  const said = cversion === null ? (error ? 'not listed' : 'loading …') : html`${hasMore ? `more than ${count(total - 1)} children` : plural(total, 'child', 'children')}
+    ${startsWith && html` that start with “<${Text} of=${startsWith} />”`} ${SORTS.find(([name]) => name === sort)?.[1]}, list as of cversion ${cversion}${changes > 0 && html`, <strong>${plural(changes, 'change')} since</strong>`}${far}`;
+  return html`<p class="tree-status"><span role="status"><${Text} of=${path} />: ${said}</span>
+    <${Button} on=${() => tree.folders.forEach((one) => (one === folder || one.error) && void tree.refresh(one))}>Refresh</></p>`;
 }

@@ -17,19 +17,17 @@ const TALLEST = 15_000_000;
 export function windowOf(top, height, rows) {
   const full = rows * ROW;
   const tall = Math.min(full, TALLEST);
-  const scale = full <= TALLEST ? 1 : (full - height) / (tall - height);
+  const scale = full > tall ? (full - height) / (tall - height) : 1;
   const seen = Math.max(0, Math.min(top, tall - height)) * scale;
-  const first = Math.floor(seen / ROW);
-  const last = Math.min(rows, Math.ceil((seen + height) / ROW));
-  return { tall, scale, first, last, /** Where a row is drawn. */ y: (/** @type {number} */ row) => Math.round(top + row * ROW - seen) };
+  const y = (/** @type {number} */ row) => Math.round(top + row * ROW - seen);
+  return { tall, scale, first: Math.floor(seen / ROW), last: Math.min(rows, Math.ceil((seen + height) / ROW)), y };
 }
 
 /** The scroll position at which a row is seen: the present one, if it does. @param {number} row @param {number} top @param {number} height @param {number} rows */
 export function scrollTo(row, top, height, rows) {
   const { scale } = windowOf(top, height, rows);
   const [above, below] = [row * ROW, (row + 1) * ROW - height];
-  const seen = top * scale;
-  return seen > above ? above / scale : seen < below ? below / scale : top;
+  return top * scale > above ? above / scale : top * scale < below ? below / scale : top;
 }
 
 export const join = (/** @type {string} */ path, /** @type {string} */ name) => (path === '/' ? `/${name}` : `${path}/${name}`);
@@ -43,38 +41,48 @@ export class Folder {
     this.path = path;
     this.parent = parent;
     this.at = at;
-    this.depth = parent ? /** @type {number} */ (parent.depth) + 1 : 1;
     this.total = total;
     this.startsWith = '';
-    this.error = /** @type {any} */ (null);
-    /** The open children by name, and those of them whose place is known, by place. */
-    this.subs = /** @type {Map<string, Folder>} */ (new Map());
-    this.open = /** @type {Folder[]} */ ([]);
-    this.cversion = /** @type {number | null} */ (null);
+    /** @type {any} */
+    this.error = null;
+    /** The open children by name. @type {Map<string, Folder>} */
+    this.subs = new Map();
+    /** @type {Map<number, Child[]>} */
+    this.pages = new Map();
+    /** @type {Map<number, string | undefined>} */
+    this.cursors = new Map([[0, undefined]]);
+    /** @type {number | null} */
+    this.cversion = null;
     this.changes = 0;
-    this.asOf = '';
-    this.pages = /** @type {Map<number, Child[]>} */ (new Map());
-    this.cursors = /** @type {Map<number, string | undefined>} */ (new Map([[0, undefined]]));
-    this.busy = /** @type {Promise<void> | null} */ (null);
+    /** Whether the end of the list is not known yet. */
+    this.hasMore = false;
+    /** Whether the server knows places, not only cursors. */
     this.seeks = true;
-    /** The row to which a walk is on its way. */
-    this.goal = /** @type {number | null} */ (null);
+    /** @type {Promise<void> | null} */
+    this.busy = null;
+    /** The page that is wanted. @type {number | null} */
+    this.goal = null;
   }
 
-  /** Its rows without those of its children: at least one if there is something to say. */
-  get own() {
-    return this.note ? 1 : this.total;
+  /** @returns {number} */
+  get depth() {
+    return this.parent ? this.parent.depth + 1 : 1;
+  }
+
+  /** The open children whose place is known, by place. */
+  get open() {
+    return [...this.subs.values()].filter(({ at }) => at >= 0).sort((a, b) => a.at - b.at);
   }
 
   get note() {
-    if (this.error) return this.error.sentence ?? String(this.error);
+    if (this.error) return String(this.error.sentence ?? this.error);
     if (this.total || !this.pages.size) return '';
     return this.startsWith ? `No name starts with “${this.startsWith}”.` : 'No children.';
   }
 
-  /** @returns {number} */
+  /** Its rows and those of its open children: at least one if there is something to say. @returns {number} */
   get size() {
-    return this.open.reduce((sum, sub) => sum + sub.size, this.own);
+    return this.open.reduce((sum, sub) => sum + sub.size, this.note ? 1 : this.total);
   }
 
   /** @param {number} at */
@@ -84,20 +92,20 @@ export class Folder {
 
   /** The folder and place of a row below it. @param {number} row @returns {Row} */
   rowAt(row) {
-    let rest = row;
+    let at = row;
     for (const sub of this.open) {
-      if (rest <= sub.at) break;
-      const inside = rest - sub.at - 1;
+      if (at <= sub.at) break;
+      const inside = at - sub.at - 1;
       if (inside < sub.size) return sub.rowAt(inside);
-      rest -= sub.size;
+      at -= sub.size;
     }
-    return { folder: this, at: rest, child: this.child(rest), note: this.note || undefined };
+    return { folder: this, at, child: this.child(at), note: this.note || undefined };
   }
 
   /** The row of a place, counted from the root's row. @param {number} at @returns {number} */
   rowOf(at) {
     const above = this.parent ? this.parent.rowOf(this.at) : 0;
-    return above + 1 + this.open.reduce((sum, sub) => (sub.at < at ? sum + sub.size : sum), at);
+    return this.open.reduce((sum, sub) => (sub.at < at ? sum + sub.size : sum), above + 1 + at);
   }
 
   /** The place of a name in the loaded pages. @param {string} name */
@@ -110,24 +118,25 @@ export class Folder {
   }
 
   /** Takes in children from a place on. @param {number} from @param {ChildPage} answer */
-  take(from, answer) {
-    const { items } = answer;
+  take(from, { items, next, total, cversion, changes_since }) {
+    const end = from + items.length;
     for (let at = 0; at < items.length || !at; at += PAGE) this.pages.set((from + at) / PAGE, items.slice(at, at + PAGE));
-    this.cversion ??= answer.cversion;
-    this.asOf = answer.as_of_zxid;
-    this.changes = Math.max(this.changes, answer.changes_since ?? 0, answer.cversion - this.cversion);
-    if (answer.next && items.length % PAGE === 0) this.cursors.set((from + items.length) / PAGE, answer.next);
-    this.total = answer.next ? Math.max(answer.total, from + items.length + 1) : from + items.length;
-    items.forEach((child, at) => {
-      const sub = this.subs.get(child.name);
-      if (sub) sub.at = from + at;
-    });
-    this.place();
+    this.cversion ??= cversion;
+    this.changes = Math.max(this.changes, changes_since ?? 0, cversion - this.cversion);
+    if (next && end % PAGE === 0) this.cursors.set(end / PAGE, next);
+    // The server does not count the names that start with a text.
+    this.total = !next ? end : this.startsWith ? Math.max(end + 1, this.hasMore ? this.total : 0) : Math.max(total, end + 1);
+    this.hasMore = !!next && !!this.startsWith;
+    this.place(from, items);
   }
 
-  /** The open children whose place is known and still theirs. */
-  place() {
-    this.open = [...this.subs.values()].filter((sub) => sub.at >= 0).sort((a, b) => a.at - b.at);
+  /** @param {number} from @param {Child[]} items */
+  place(from, items) {
+    if (!this.subs.size) return;
+    items.forEach(({ name }, at) => {
+      const sub = this.subs.get(name);
+      if (sub) sub.at = from + at;
+    });
   }
 }
 
@@ -138,28 +147,35 @@ export class Tree {
     this.ask = ask;
     this.changed = changed;
     this.root = new Folder('/', 0);
-    /** Pages by their last use: the oldest first. */
-    this.recent = /** @type {Map<string, [Folder, number]>} */ (new Map());
+    /** Pages by their last use: the oldest first. @type {Map<string, [Folder, number]>} */
+    this.recent = new Map();
   }
 
   get length() {
     return this.root.size + 1;
   }
 
+  /** All open folders. */
+  get folders() {
+    const all = [this.root];
+    for (const folder of all) all.push(...folder.subs.values());
+    return all;
+  }
+
   /** @param {number} row @returns {Row | null} null is the root's row */
   rowAt(row) {
-    return row === 0 ? null : this.root.rowAt(row - 1);
+    return row ? this.root.rowAt(row - 1) : null;
   }
 
   /** Asks for what is missing in these rows. @param {number} first @param {number} last */
   need(first, last) {
+    if (!this.root.pages.size && !this.root.error) void this.load(this.root, 0);
     for (let row = Math.max(1, first); row < last; row++) {
       const { folder, at } = /** @type {Row} */ (this.rowAt(row));
       const page = Math.floor(at / PAGE);
       this.use(folder, page);
       if (!folder.pages.has(page) && !folder.error) void this.load(folder, page);
     }
-    if (!this.root.pages.size && !this.root.error) void this.load(this.root, 0);
   }
 
   /** @param {Folder} folder @param {number} page */
@@ -174,7 +190,7 @@ export class Tree {
     }
   }
 
-  /** Loads a page; if another of the folder is on its way, when it has come. @param {Folder} folder @param {number} page */
+  /** Loads a page; if another of the folder is on its way, after it. @param {Folder} folder @param {number} page */
   load(folder, page) {
     folder.goal = page;
     folder.busy ??= this.fetch(folder).finally(() => {
@@ -186,36 +202,18 @@ export class Tree {
 
   /** @param {Folder} folder */
   async fetch(folder) {
-    const { cursors, startsWith } = folder;
-    const wish = { limit: PAGE, starts_with: startsWith };
-    const ask = (/** @type {Partial<Wish>} */ more) => this.ask(folder.path, { ...wish, ...more });
+    const { cursors } = folder;
     try {
-      while (folder.goal !== null && cursors === folder.cursors) {
-        const page = /** @type {number} */ (folder.goal);
-        const from = page * PAGE;
-        let answer;
-        let start = from;
-        if (cursors.has(page)) {
-          answer = await ask({ cursor: cursors.get(page) });
-        } else if (folder.seeks) {
-          answer = await ask({ from });
-          folder.seeks = answer.from === from;
-          if (!folder.seeks) continue;
-        } else if (!startsWith && folder.total - from <= WALK - PAGE) {
-          // The end of the list is the start of the list in the other order.
-          const end = await ask({ order: 'other', limit: WALK });
-          start = Math.max(0, Math.ceil((end.total - end.items.length) / PAGE) * PAGE);
-          answer = { ...end, items: end.items.reverse().slice(end.items.length - (end.total - start)), next: null };
-        } else {
-          // There is no way but through all pages before it.
-          const known = Math.max(...[...cursors.keys()].filter((one) => one <= page));
-          start = known * PAGE;
-          answer = await ask({ cursor: cursors.get(known), limit: WALK });
-        }
+      while (folder.goal !== null) {
+        const { goal } = folder;
+        const part = await this.part(folder, goal);
+        // The folder has been listed anew meanwhile.
         if (cursors !== folder.cursors) return;
+        if (!part) continue;
+        const { start, answer } = part;
         folder.take(start, answer);
         for (let at = start; at < start + answer.items.length; at += PAGE) this.use(folder, at / PAGE);
-        if (folder.goal === page && (folder.pages.has(page) || !answer.next)) folder.goal = null;
+        if (folder.goal === goal && (folder.pages.has(goal) || !answer.next)) folder.goal = null;
         this.changed();
       }
     } catch (error) {
@@ -223,13 +221,36 @@ export class Tree {
     }
   }
 
+  /** A page, or the pages on the way to it; null: try in another way. @param {Folder} folder @param {number} page @returns {Promise<{start: number, answer: ChildPage} | null>} */
+  async part(folder, page) {
+    const { cursors, startsWith } = folder;
+    const ask = (/** @type {Partial<Wish>} */ wish) => this.ask(folder.path, { limit: PAGE, starts_with: startsWith, ...wish });
+    const start = page * PAGE;
+    if (cursors.has(page)) return { start, answer: await ask({ cursor: cursors.get(page) }) };
+    if (folder.seeks) {
+      const answer = await ask({ from: start });
+      folder.seeks = answer.from === start;
+      return folder.seeks ? { start, answer } : null;
+    }
+    if (!startsWith && folder.total - start <= WALK - PAGE) {
+      // The end of the list is the start of the list in the other order.
+      const end = await ask({ order: 'other', limit: WALK });
+      const first = end.total - end.items.length;
+      const start = Math.max(0, Math.ceil(first / PAGE) * PAGE);
+      return { start, answer: { ...end, items: end.items.reverse().slice(start - first), next: null } };
+    }
+    // There is no way but through all pages before it.
+    const known = Math.max(...[...cursors.keys()].filter((one) => one <= page));
+    return { start: known * PAGE, answer: await ask({ cursor: cursors.get(known), limit: WALK }) };
+  }
+
   /** @param {Folder} folder @param {number} at @returns {Folder | null} null: it is not loaded */
   expand(folder, at) {
     const child = folder.child(at);
     if (!child) return null;
-    const sub = folder.subs.get(child.name) ?? new Folder(join(folder.path, child.name), child.num_children, folder, at);
+    const sub = folder.subs.get(child.name) ?? new Folder(join(folder.path, child.name), child.num_children ?? 0, folder, at);
     folder.subs.set(child.name, sub);
-    folder.place();
+    if (!sub.pages.size) void this.load(sub, 0);
     this.changed();
     return sub;
   }
@@ -237,36 +258,26 @@ export class Tree {
   /** @param {Folder} folder */
   collapse(folder) {
     folder.parent?.subs.delete(nameOf(folder.path));
-    folder.parent?.place();
     this.changed();
   }
 
   /** The open folder of a path. @param {string} path @returns {Folder | null} */
   folderOf(path) {
-    /** @type {Folder | null | undefined} */
-    let folder = this.root;
-    for (const part of path.split('/').filter(Boolean)) folder = folder?.subs.get(part);
-    return folder ?? null;
+    return this.folders.find((folder) => folder.path === path) ?? null;
   }
 
-  /** Lists a folder anew. Its open children stay open. @param {Folder} folder @param {{startsWith?: string}} [how] */
-  async refresh(folder, { startsWith = folder.startsWith } = {}) {
-    const fresh = new Folder(folder.path, folder.total, folder.parent, folder.at);
+  /** Lists a folder anew; what is shown stays until then, and what is open stays open. @param {Folder} folder @param {string} [startsWith] */
+  async refresh(folder, startsWith = folder.startsWith) {
+    const fresh = new Folder(folder.path, folder.total);
     fresh.startsWith = startsWith;
     fresh.seeks = folder.seeks;
     await this.load(fresh, 0);
     folder.subs.forEach((sub) => (sub.at = -1));
-    const { pages, cursors, total, cversion, asOf, error } = fresh;
-    Object.assign(folder, { startsWith, pages, cursors, total, cversion, asOf, error, changes: 0 });
-    folder.take(0, { items: pages.get(0) ?? [], next: cursors.get(1) ?? null, total, cversion: cversion ?? 0, as_of_zxid: asOf, changes_since: 0, truncated: false });
+    const { pages, cursors, total, cversion, error, hasMore } = fresh;
+    Object.assign(folder, { startsWith, pages, cursors, total, cversion, error, hasMore, changes: 0 });
+    folder.place(0, pages.get(0) ?? []);
+    this.use(folder, 0);
     this.changed();
-  }
-
-  /** All open folders. @returns {Folder[]} */
-  get folders() {
-    const all = [this.root];
-    for (const folder of all) all.push(...folder.subs.values());
-    return all;
   }
 
   /** Opens the parents of a path, and gives its place; null: it is not found. @param {string} path @returns {Promise<Row | null>} */
@@ -278,7 +289,7 @@ export class Tree {
       const folder = row ? this.expand(row.folder, row.at) : this.root;
       if (!folder) return null;
       if (!folder.pages.size) await this.load(folder, 0);
-      if (folder.placeOf(name) < 0 && folder.total > PAGE) await this.refresh(folder, { startsWith: name });
+      if (folder.placeOf(name) < 0 && folder.total > PAGE) await this.refresh(folder, name);
       const at = folder.placeOf(name);
       if (at < 0) return null;
       row = { folder, at, child: folder.child(at) };

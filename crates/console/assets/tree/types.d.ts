@@ -25,8 +25,8 @@ export interface Layer {
 export interface Decoded {
   bytes: Uint8Array;
   layers: Layer[];
+  /** The likeliest first. */
   views: string[];
-  guess: string;
   known: Known | null;
   stopped: string | null;
 }
@@ -71,19 +71,21 @@ export interface Znode {
   owner: { session: string; address: string | null; alive: boolean } | null;
   acl: Acl[] | null;
   rights: Rights;
+  may_be_deleted?: boolean;
   name: { sequence: number | null };
 }
 
+/** A child. What the caller may not see is null. */
 export interface Child {
   name: string;
-  kind: Kind;
-  num_children: number;
-  data_length: number;
-  version: number;
-  mzxid: string;
-  mtime_ms: number;
-  has_quota: boolean;
-  watched: boolean;
+  kind: Kind | null;
+  num_children: number | null;
+  data_length: number | null;
+  version: number | null;
+  mzxid: string | null;
+  mtime_ms: number | null;
+  has_quota: boolean | null;
+  watched: boolean | null;
   may_read: boolean;
 }
 

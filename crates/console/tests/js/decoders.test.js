@@ -26,7 +26,7 @@ async function unpacksTo(name, format, plain = real('plain')) {
   const decoded = await decode('/x', real(name));
   assert.deepEqual(decoded.layers.map(layer => layer.format), [format], name);
   assert.deepEqual(Buffer.from(decoded.bytes), Buffer.from(plain), name);
-  assert.equal(decoded.guess, 'json', name);
+  assert.equal(decoded.views[0], 'json', name);
 }
 
 test('what real programs have packed is recognised and unpacked', async () => {
@@ -93,13 +93,13 @@ test('random bytes are not taken for packed ones', async () => {
 
 test('a chosen format is tried, and its failure is said', async () => {
   assert.equal((await decode('/x', real('gzip'), 'none')).layers.length, 0);
-  assert.equal((await decode('/x', real('gzip'), 'gzip')).guess, 'json');
+  assert.equal((await decode('/x', real('gzip'), 'gzip')).views[0], 'json');
   assert.match((await decode('/x', bytesOf('plain text'), 'gzip')).stopped ?? '', /^Not unpacked: /);
 });
 
 test("a Java object's class names, fields and values are read", async () => {
   const decoded = await decode('/x', real('java_object'));
-  assert.equal(decoded.guess, 'java');
+  assert.equal(decoded.views[0], 'java');
   const text = drawn(javaItems(decoded.bytes));
   for (const line of [
     ': Znodes$Job', '  version: 81', '  enabled: true', '  retries: 3', '  grade: "B"', '  port: 2181', '  count: -5', '  share: 0.5',
@@ -140,7 +140,7 @@ test('names of Java types', () => {
 
 test('protobuf is read without its schema', async () => {
   const decoded = await decode('/x', real('protobuf'));
-  assert.equal(decoded.guess, 'protobuf');
+  assert.equal(decoded.views[0], 'protobuf');
   assert.equal(
     drawn(protobufItems(decoded.bytes) ?? []),
     `1 message
@@ -165,7 +165,7 @@ test('protobuf is read without its schema', async () => {
 
 test('forms of known programs', async () => {
   const curator = await decode('/services/orders/7c1f', real('curator_instance'));
-  assert.equal(curator.guess, 'known');
+  assert.equal(curator.views[0], 'known');
   assert.equal(curator.known?.form, 'Curator service instance');
   assert.match(drawn(curator.known?.facts ?? []), /port: 8080\nTLS port: 8443\nkind: DYNAMIC\nregistered: 2023-11-14T22:13:20.000Z/);
 

@@ -29,7 +29,7 @@ class Server {
     const names = Array.from({ length: Math.max(0, Math.min(limit, total - start)) }, (_, n) => (named ? named[start + n] : nameAt(start + n)));
     const items = names.map((name) => /** @type {Child} */ ({ name, num_children: this.children[join(path, name)] ?? 0 }));
     const next = start + limit < total ? String(start + limit) : null;
-    const page = { items, next, truncated: false, as_of_zxid: '0x1', cversion: this.cversion, total, changes_since: 0 };
+    const page = { items, next, truncated: false, as_of_zxid: '0x1', cversion: this.cversion, total: all, changes_since: 0 };
     return this.seeks ? { ...page, from: start } : page;
   }
 }
@@ -128,12 +128,27 @@ test('a folder that is listed anew keeps what is open in it', async () => {
   await tree.refresh(tree.root);
   assert.deepEqual(await seen(tree, 0, 9), ['/', '/n0000000', '/n0000001', '/n0000001/n0000000', '/n0000001/n0000001']);
   assert.equal(tree.root.cversion, 4);
-  await tree.refresh(tree.root, { startsWith: 'n0000000' });
+  await tree.refresh(tree.root, 'n0000000');
   assert.deepEqual(await seen(tree, 0, 9), ['/', '/n0000000']);
-  await tree.refresh(tree.root, { startsWith: 'x' });
+  await tree.refresh(tree.root, 'x');
   assert.deepEqual(await seen(tree, 0, 9), ['/', 'No name starts with “x”.']);
-  await tree.refresh(tree.root, { startsWith: '' });
+  await tree.refresh(tree.root, '');
   assert.equal((await seen(tree, 0, 9)).length, 5);
+});
+
+test('a list of names that start with a text grows while one scrolls, as nobody has counted it', async () => {
+  const tree = treeOf(new Server({ '/': 1000 }));
+  await seen(tree, 0, 30);
+  await tree.refresh(tree.root, 'n00005');
+  assert.equal(tree.length, 1 + 100);
+  await tree.refresh(tree.root, 'n0000');
+  assert.equal(tree.length, 1 + 201);
+  for (let last = tree.length; ; last = tree.length) {
+    assert.ok(!(await seen(tree, last - 20, last)).includes('/?'));
+    if (last === tree.length) break;
+  }
+  assert.equal(tree.length, 1 + 1000);
+  assert.ok(tree.root.pages.size <= 5);
 });
 
 test('a later page of a list that has changed says how many changes there were', async () => {

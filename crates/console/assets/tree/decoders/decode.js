@@ -35,7 +35,7 @@ export async function decode(path, packed, how = 'auto') {
   }
   const form = known(path, bytes);
   const views = viewsOf(bytes);
-  return { bytes, layers, views: form ? ['known', ...views] : views, guess: form ? 'known' : views[0], known: form, stopped };
+  return { bytes, layers, views: form ? ['known', ...views] : views, known: form, stopped };
 }
 
 /** The views in which bytes can be shown, the likeliest first. @param {Uint8Array} bytes */
