@@ -1,4 +1,4 @@
-// Who somebody is: by user and password, by a client certificate, or by SASL.
+// The page to sign in: by user and password, by a client certificate, or by SASL.
 
 import { html, useState } from '../lib/html.js';
 import { loadMe, post, useMe } from '../lib/api.js';
