@@ -11,8 +11,13 @@ export function Dialog({ title, onClose, wide, children }) {
   const id = useId();
   useEffect(() => {
     const before = /** @type {HTMLElement | null} */ (document.activeElement);
-    box.current?.showModal();
-    return () => before?.isConnected && before.focus();
+    const dialog = box.current;
+    dialog?.showModal();
+    return () => {
+      // While it is open, nothing outside of it takes the focus.
+      dialog?.close();
+      if (before?.isConnected) before.focus();
+    };
   }, []);
   const cancel = (/** @type {Event} */ event) => {
     event.preventDefault();
