@@ -4,7 +4,7 @@ import { COLUMN, Name, Note, Text, bytes, count, duration, empty, html, loaded, 
 import { link } from '../lib/route.js';
 
 /** Title, entry of the answer, columns, the sentence if there is none, and what would fill it.
- *  @type {[string, string, import('./parts.js').Column[], string, string][]} */
+ *  @type {[string, string, Column[], string, string][]} */
 const LISTS = [
   ['Refused requests', 'refused', [{ key: 'code', label: 'Operation' }, COLUMN.address, number('count', 'Times')], 'No request was refused.', 'Operations that a server does not know or allow are counted here.'],
   ['Packets near the limit', 'near_limit', [COLUMN.address, number('bytes', 'Largest', bytes)], 'No packet came near to jute.maxbuffer.', 'Clients whose packets will soon be too large are named here.'],

@@ -2,9 +2,6 @@
 
 import { Id, Name, Note, Term, Text, choice, count, empty, html, loaded, paths, table, useGet } from './parts.js';
 
-/** @typedef {{server: number, value: string | null, from: string}} Value */
-/** @typedef {{key: string, standing: string, values: Value[], differs: boolean, note: string}} Key */
-
 /** The meaning of a standing, and its level. @type {Record<string, [string, string]>} */
 const STANDINGS = {
   obeyed: ['ok', 'These keys set what the text says.'],
@@ -13,31 +10,31 @@ const STANDINGS = {
   refused: ['critical', 'Without these features data could be exposed or lost, so a server does not start with such a key.'],
   unknown: ['warning', 'These keys are not known and have no effect.'],
 };
-/** @type {[string, (key: Key) => boolean][]} */
+/** @type {[string, (key: ConfigKey) => boolean][]} */
 const SHOWN = [
   ['all', () => true], ['not default', (key) => key.values.some((one) => one.from !== 'default')], ['different', (key) => key.differs],
-  ...Object.keys(STANDINGS).map((name) => /** @type {[string, (key: Key) => boolean]} */ ([name, (key) => key.standing === name])),
+  ...Object.keys(STANDINGS).map((name) => /** @type {[string, (key: ConfigKey) => boolean]} */ ([name, (key) => key.standing === name])),
 ];
 
-/** A line per server if they differ. @param {Key} row @param {(value: Value) => any} draw */
+/** A line per server if they differ. @param {ConfigKey} row @param {(value: ConfigValue) => any} draw */
 const lines = (row, draw) => (row.differs ? row.values : row.values.slice(0, 1)).map((one) => html`<div class="value" key=${one.server}>${draw(one)}</div>`);
 
-/** @type {import('./parts.js').Column[]} */
+/** @type {Column[]} */
 const COLUMNS = [
   { key: 'key', label: 'Key', render: (row) => html`<code class="value"><${Name} of=${row.key} /></code>` },
   { key: 'standing', label: 'Standing', render: (row) => html`<span class="badge ${STANDINGS[row.standing]?.[0]}">${row.standing}</span>` },
-  { key: 'value', label: 'Value', value: (row) => row.values.map((/** @type {Value} */ one) => one.value).join(' '), render: (row) =>
+  { key: 'value', label: 'Value', value: (row) => row.values.map((/** @type {ConfigValue} */ one) => one.value).join(' '), render: (row) =>
     lines(row, ({ server, value }) => html`${row.differs && html`<small>server ${server}</small> `}${value === null ? html`<small>not set</small>` : html`<code><${Name} of=${value} /></code>`}`) },
-  { key: 'from', label: 'From', value: (row) => row.values.map((/** @type {Value} */ one) => one.from).join(' '), render: (row) => lines(row, ({ from }) => html`<${Name} of=${from} />`) },
+  { key: 'from', label: 'From', value: (row) => row.values.map((/** @type {ConfigValue} */ one) => one.from).join(' '), render: (row) => lines(row, ({ from }) => html`<${Name} of=${from} />`) },
   { key: 'note', label: 'Effect', wide: true },
 ];
 
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 export default function Configuration({ query, go }) {
   const config = useGet('/config', { every: 30_000 });
   const [show, isShown] = SHOWN.find(([name]) => name === query.show) ?? SHOWN[0];
   return html`<h1>Configuration</h1>${loaded(config, ({ keys, unknown, dynamic }) => html`
-    ${keys.some((/** @type {Key} */ key) => key.differs) && html`<${Note} level="warning" sentence="The servers differ in their keys."><p><button type="button" onClick=${() => go({ show: 'different' })}>Show the differences</button></p></>`}
+    ${keys.some((/** @type {ConfigKey} */ key) => key.differs) && html`<${Note} level="warning" sentence="The servers differ in their keys."><p><button type="button" onClick=${() => go({ show: 'different' })}>Show the differences</button></p></>`}
     ${unknown.map((/** @type {any} */ { server, key, near }) => html`<${Note} key=${server + key} level="warning" sentence=${`Server ${server} has the key "${key}", which is not known and has no effect.`} way_out=${near && `The nearest known key is ${near}.`} />`)}
     ${dynamic && html`<section class="panel"><header><h2>Dynamic configuration</h2><span>version <${Id} of=${dynamic.version} /></span></header>
       ${dynamic.differs && html`<${Note} level="warning" sentence="The servers have different versions of it." way_out="A server that was away gets the newest when it follows the leader." />`}

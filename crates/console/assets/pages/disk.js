@@ -2,11 +2,6 @@
 
 import { Act, Name, Note, Term, Text, Time, Zxid, bytes, duration, empty, facts, html, loaded, number, paths, plural, share, table, url, useGet, useIsOperator, useMe, useState } from './parts.js';
 
-/** @typedef {{path: string, free_bytes: number, total_bytes: number}} Place */
-/** @typedef {{server: number, data: Place, log: Place, snapshots: any[], logs: any[], last_snapshot: {zxid: string, at_ms: number, took_ms: number, bytes: number} | null,
- *   grows_bytes_per_hour: number | null, full_in_ms: number | null, restart_ms: number | null, purge: {keep: number, removes: string[], bytes: number}, findings: any[]}} ServerDisk */
-/** @typedef {import('./parts.js').Column} Column */
-
 export default function Disk() {
   const disk = useGet('/disk', { every: 10_000 });
   return html`<h1>Disk</h1>${loaded(disk, ({ disks }) => disks.length > 0

@@ -2,13 +2,11 @@
 
 import { Act, COLUMN, Id, Name, Note, Term, Text, Time, address, asked, count, duration, empty, facts, html, loaded, number, path, paths, plural, search, session, table, useGet, useIsOperator, usePages, useState, when, Ago } from './parts.js';
 
-/** @typedef {import('./parts.js').Column} Column */
-
 const KINDS = ['latch', 'selector', 'mutex', 'read_write', 'semaphore', 'election', 'write_lock'];
 /** Names by which groups are recognised. */
 const PATTERNS = 'Curator: _c_UUID-latch-N, _c_UUID-lock-N, _c_UUID-__READ__N, _c_UUID-__WRIT__N, leases/_c_UUID-lease-N. kazoo: UUID__lock__N, and UUID below a semaphore. ZooKeeper’s WriteLock: x-SESSION-N.';
 
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 export default function Leadership({ query, go }) {
   return html`<h1>Leadership</h1>${query.path ? html`<${Group} key=${query.path} of=${query.path} go=${go} />` : html`<${Groups} query=${query} go=${go} />`}`;
 }
@@ -33,12 +31,10 @@ const COLUMNS = [
   { key: 'alarms', label: 'Alarms', wide: true, value: ({ alarms }) => alarms.map((/** @type {Alarm} */ one) => one.sentence).join(' '),
     render: ({ alarms }) => alarms.map((/** @type {Alarm} */ one) => html`<div key=${one.sentence}><span class="badge warning">alarm</span> <${Text} of=${one.sentence} /></div>`) },
 ];
-/** @typedef {{sentence: string}} Alarm */
-
 /** @param {any} group */
 const kind = ({ kind, made_by, confidence }) => `${kind.replaceAll('_', ' ')} of ${made_by}, ${confidence} confidence`;
 
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 function Groups({ query, go }) {
   const { under, kind, alarm } = query;
   const json = `/recipes${search({ under, kind, alarm })}`;
@@ -56,7 +52,7 @@ function Groups({ query, go }) {
     }))}`;
 }
 
-/** @param {{of: string, go: import('./parts.js').Go}} props */
+/** @param {{of: string, go: Go}} props */
 function Group({ of, go }) {
   const json = `/recipes/group${search({ path: of })}`;
   const group = useGet(json, { every: 5000 });

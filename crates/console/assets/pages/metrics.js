@@ -3,9 +3,6 @@
 import { Ago, Note, Text, Time, choice, duration, empty, html, loaded, search, serverNow, useGet, useMemo, useState } from './parts.js';
 import { Chart } from '../lib/chart.js';
 
-/** @typedef {{server: number, name: string, unit: string, values: (number | null)[]}} Series */
-/** @typedef {{step_ms: number, since_ms: number, series: Series[], marks: {at_ms: number, kind: string, sentence: string}[], servers?: any[]}} Metrics */
-
 /** Title, names of the series, and how the values of several servers become one. @type {[string, string[], 'sum' | 'highest', boolean?][]} */
 const CHARTS = [
   ['Operations per second', ['operations'], 'sum'], ['Latency', ['latency_p50', 'latency_p99'], 'highest'], ['Longest latency', ['latency_max'], 'highest', true],
@@ -19,7 +16,7 @@ const SPANS = { '15 min': 15 * MINUTE, '1 h': 60 * MINUTE, '6 h': 360 * MINUTE, 
 /** More points than these are no longer seen in a small chart. */
 const POINTS_MAX = 480;
 
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 export default function MetricsPage({ query, go }) {
   const range = SPANS[query.range] ? query.range : '1 h';
   const span = SPANS[range];
@@ -101,6 +98,6 @@ function merged(rows, how) {
   });
 }
 
-/** Elections and starts in this time; the charts have a mark at each. @param {Metrics['marks']} of */
+/** Elections and starts in this time; the charts have a mark at each. @param {Mark[]} of */
 const marks = (of) => of.length > 0 && html`<ul class="paths">${of.slice(-8).reverse().map((mark) => html`<li key=${mark.at_ms + mark.sentence}><span class="badge ${mark.kind === 'election' && 'critical'}">▼ ${mark.kind}</span>${' '}
   <small><${Ago} ms=${mark.at_ms} /></small> <${Text} of=${mark.sentence} />${mark.kind === 'election' && html` <a href="#/elections">Why?</a>`}</li>`)}</ul>`;

@@ -2,9 +2,6 @@
 
 import { COLUMN, Dialog, ErrorBox, Term, Time, address, choice, count, duration, empty, html, loaded, number, path, plural, post, search, serverNow, session, share, table, useEffect, useGet, useIsOperator, useMemo, usePages, useState, when } from './parts.js';
 
-/** @typedef {import('./parts.js').Column} Column */
-/** @typedef {{name: string, for_ms: number}} Stage */
-
 /** @type {Record<string, string>} */
 const STAGES = {
   parse: 'The bytes were split and decoded.',
@@ -18,7 +15,7 @@ const STAGES = {
 const HOUR = '3600000';
 const MEASURE_SECONDS = 30;
 
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 export default function Operations({ query, go }) {
   return html`<h1>Slow and hot</h1><${Slow} span=${query.since ?? HOUR} go=${go} /><${Hot} /><${Pauses} />`;
 }
@@ -42,7 +39,7 @@ const SLOW = [
   { key: 'kind', label: 'Operation' }, COLUMN.path, COLUMN.session, COLUMN.address, COLUMN.server,
 ];
 
-/** @param {{span: string, go: import('./parts.js').Go}} props */
+/** @param {{span: string, go: Go}} props */
 function Slow({ span, go }) {
   const json = useMemo(() => `/slow${search({ since_ms: Math.round(serverNow()) - Number(span) })}`, [span]);
   const slow = usePages(json, { every: 5000 });

@@ -1,4 +1,5 @@
 // Parts that several pages share, with those of the library that they need.
+/// <reference path="./types.d.ts" />
 
 import { html, loadStyle, useEffect, useState } from '../lib/html.js';
 import { post, useMe } from '../lib/api.js';
@@ -15,11 +16,6 @@ export { serverNow, useGet, usePages } from '../lib/live.js';
 export { ErrorBox, Loaded, Note } from '../lib/states.js';
 export { Term } from '../lib/terms.js';
 export { Ago, Copy, Id, Text, Time, Zxid, bytes, count, duration, plural } from '../lib/words.js';
-
-/** @typedef {import('../lib/route.js').PageProps} PageProps */
-/** @typedef {import('../lib/route.js').Go} Go */
-/** @typedef {import('../lib/table.js').Column} Column */
-/** @typedef {import('../lib/live.js').Answer & {more?: any}} Answer */
 
 loadStyle('./pages.css', import.meta.url);
 

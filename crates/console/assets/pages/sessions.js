@@ -2,13 +2,7 @@
 
 import { Act, Ago, COLUMN, Dialog, Name, Note, Term, Text, Time, address, answeredBy, asked, choice, count, duration, empty, facts, html, loaded, number, path, paths, plural, search, session, silence, table, useGet, useIsNarrow, useIsOperator, usePages, useRef, useState, when } from './parts.js';
 
-/** @typedef {import('./parts.js').Column} Column */
-/** @typedef {{id: string, server: number, address: string | null, ids: string[], is_local: boolean, timeout_ms: number, last_heard_ago_ms: number | null,
- *   longest_silence_ms: number | null, ephemerals: number, watches: number, outstanding: number, requests: number, has_tls: boolean, since_ms: number, rate?: number}} Live */
-/** @typedef {{id: string, server: number, address: string | null, ended_ms: number, cause: string, sentence: string, verdict: string | null, gaps_ms: number[],
- *   ephemerals: string[], passed_on: {path: string, to: string}[], timeout_ms: number}} Ended */
-
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 export default function Sessions({ query, go }) {
   const isLive = query.state !== 'ended';
   const json = `/sessions${search({ state: isLive ? 'live' : 'ended', address: query.address, server: query.server })}`;
@@ -64,7 +58,7 @@ const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', wide: 
   render: (row) => html`${client(row)}${row.is_local && html` <span class="badge">local</span>`}${identities(row)}${longest(row)}
     <small>Server ${row.server}, ${plural(row.ephemerals, 'ephemeral')}, ${plural(row.watches, 'watch', 'watches')}, heard ${lastHeard(row)}<br />${session(row.id)}</small>` }];
 
-/** Requests per second of each session, from two answers. @param {import('./parts.js').Answer | null} answer */
+/** Requests per second of each session, from two answers. @param {Answer | null} answer */
 function useRates(answer) {
   const last = useRef({ at: 0, requests: new Map(), rates: new Map() });
   const { at, requests } = last.current;

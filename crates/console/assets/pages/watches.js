@@ -3,12 +3,10 @@
 import { COLUMN, Name, Note, Term, answeredBy, asked, choice, count, empty, html, loaded, number, path, plural, search, session, table, usePages } from './parts.js';
 import { link } from '../lib/route.js';
 
-/** @typedef {import('./parts.js').Column} Column */
-
 /** A number that opens what it counts. @param {number} of @param {Record<string, string>} query */
 const opens = (of, query) => html`<a href=${link('watches', query)}>${count(of)}</a>`;
 
-/** @param {import('./parts.js').PageProps} props */
+/** @param {PageProps} props */
 export default function Watches({ query, go }) {
   const { path: one, session: who, address } = query;
   const by = one || (query.by === 'session' && !who) ? 'session' : 'path';
