@@ -4,7 +4,7 @@ import { Act, COLUMN, Id, Name, Note, Term, Text, Time, address, asked, count, d
 
 const KINDS = ['latch', 'selector', 'mutex', 'read_write', 'semaphore', 'election', 'write_lock'];
 /** Names by which groups are recognised. */
-const PATTERNS = 'Curator: _c_UUID-latch-N, _c_UUID-lock-N, _c_UUID-__READ__N, _c_UUID-__WRIT__N, leases/_c_UUID-lease-N. kazoo: UUID__lock__N, and UUID below a semaphore. ZooKeeper’s WriteLock: x-SESSION-N.';
+const PATTERNS = 'Curator and Ostler: _c_UUID-latch-N, _c_UUID-lock-N, _c_UUID-__READ__N, _c_UUID-__WRIT__N, leases/_c_UUID-lease-N. kazoo: HEX__lock__N, HEX__rlock__N, HEX. ZooKeeper: x-SESSION-N, n_N.';
 
 /** @param {PageProps} props */
 export default function Leadership({ query, go }) {
@@ -32,7 +32,7 @@ const COLUMNS = [
     render: ({ alarms }) => alarms.map((/** @type {Alarm} */ one) => html`<div key=${one.sentence}><span class="badge warning">alarm</span> <${Text} of=${one.sentence} /></div>`) },
 ];
 /** @param {any} group */
-const kind = ({ kind, made_by, confidence }) => `${kind.replaceAll('_', ' ')} of ${made_by}, ${confidence} confidence`;
+const kind = ({ kind, made_by, confidence }) => `${kind.replaceAll('_', ' ')} of ${made_by} (${confidence})`;
 
 /** @param {PageProps} props */
 function Groups({ query, go }) {
@@ -42,14 +42,14 @@ function Groups({ query, go }) {
   const [pins] = usePins();
   const fields = html`${asked('Below', under, (under) => go({ under }), '/locks')}
     <label class="asked">Kind<select value=${kind ?? ''} onChange=${(/** @type {any} */ event) => go({ kind: event.target.value })}><option value="">all</option>${KINDS.map((one) => html`<option key=${one} value=${one}>${one.replace('_', ' ')}</option>`)}</select></label>
-    <label><input type="checkbox" checked=${!!alarm} onChange=${() => go({ alarm: !alarm })} /> alarms only</label>
+    <label><input type="checkbox" checked=${!!alarm} onChange=${() => go({ alarm: alarm ? null : 'any' })} /> alarms only</label>
     ${asked('Open', '', (path) => go({ path }), '/group')}`;
   return html`${pins.length > 0 && html`<nav class="row" aria-label="Pinned groups"><small>Pinned:</small>${pins.map((path) => html`<button type="button" key=${path} onClick=${() => go({ path })}><${Name} of=${path} /></button>`)}</nav>`}
-    ${loaded(groups, () => table('groups of leaders and locks', COLUMNS, {
+    ${loaded(groups, (data) => html`${data.left_out > 0 && html`<p>${plural(data.left_out, 'group')} more may only be seen by others.</p>`}${table('groups of leaders and locks', COLUMNS, {
       name: 'groups', of: groups, key: (row) => row.path, json, fields, open: ({ path }) => go({ path }),
       empty: empty(under || kind || alarm ? 'No recognised group fits.' : 'No group of leaders or locks is recognised.',
-        html`Groups are recognised by the ephemeral znodes of programs that run now, of Ostler’s own recipes and of these names.<br /><small>${PATTERNS}</small><br />Write the path of another group into “Open”; there it can be pinned.`),
-    }))}`;
+        html`Groups are recognised by the names of the ephemeral znodes that programs have now:<br /><small>${PATTERNS}</small><br />Write the path of another group into “Open”; there it can be pinned.`),
+    })}`)}`;
 }
 
 /** @param {{of: string, go: Go}} props */
@@ -64,7 +64,8 @@ function Group({ of, go }) {
       ${data.alarms.map((/** @type {Alarm} */ one) => html`<${Note} key=${one.sentence} level="warning" sentence=${one.sentence} />`)}
       <section class="panel"><h3>Holder</h3>${data.holder ? holder(data.holder) : html`<p>Nobody holds it.</p>`}
         ${facts([['Changes of the holder', `${count(data.handovers_last_hour)} in the last hour`], ['Recognised as', html`${kind(data)}: <${Text} of=${data.rule} />`]])}</section>
-      <section class="panel"><h3>Queue</h3>${table('queue', QUEUE, { name: 'queue', rows: data.queue, key: (row) => row.path, filter: false, json, empty: empty('The group has no members now.') })}</section>
+      <section class="panel"><h3>Queue</h3>${table('queue', QUEUE, { name: 'queue', rows: data.queue, key: (row) => row.place, filter: false, json, empty: empty('The group has no members now.') })}
+        ${data.queue_left_out > 0 && html`<p>and ${count(data.queue_left_out)} more</p>`}</section>
       <${HandOver} group=${data} done=${group.reload} />`)}`;
 }
 
@@ -80,23 +81,25 @@ const QUEUE = [
   when('since_ms', 'In the queue since'), number('silent_for_ms', 'Silent for', duration),
 ];
 
-/** Ways to hand over: the label of the act, what it can do and what it cannot. @type {Record<string, [string, string]>} */
+/** Ways to hand over: the label of the act, what it does and what it does not. @type {Record<string, [string, string]>} */
 const WAYS = {
-  fence: ['Hand over', 'The holder’s znode is deleted in a multi that checks that it is still the holder’s. The holder watches its own znode and stops; until it knows, its fencing token is refused where it is checked.'],
+  fence: ['Hand over', 'The holder’s znode is deleted if it is still the one shown here. The holder watches it and stops; its later writes are refused by its fencing token where that is checked.'],
   revoke: ['Ask to let go', 'The revocation value is written into the holder’s znode. The holder decides: a program that does not listen for it keeps the lock.'],
-  expire: ['Expire the session', 'The only safe way here is to end the holder’s whole session, with all that it owns. Its znode alone is never deleted: the program may not notice, and two would lead.'],
+  expire: ['Expire the session', 'The holder’s whole session ends, with all that it owns. The znode of a foreign holder alone is never deleted: the program may not notice, and two would lead.'],
 };
 
 /** @param {{group: any, done: () => void}} props */
 function HandOver({ group, done }) {
   const isOperator = useIsOperator();
-  const [isOpen, open] = useState(false);
-  const { way, sentence, owns } = group.hand_over;
-  const [label, does] = WAYS[way] ?? [];
-  const level = way === 'expire' ? 'danger' : 'primary';
+  const [open, set] = useState('');
+  const { way, sentence, owns, owns_left_out } = group.hand_over;
+  const ways = isOperator && WAYS[way] ? [...new Set([way, 'expire'])] : [];
+  const [label, does] = WAYS[open] ?? [];
+  const level = open === 'expire' ? 'danger' : 'primary';
+  const body = { path: group.path, holder: group.holder?.path, token: group.holder?.token, way: open };
   return html`<section class="panel"><h3>Hand over</h3><p><${Text} of=${sentence} /></p>
-    ${label && isOperator && group.holder && html`<p><button type="button" class=${level} onClick=${() => open(true)}>${label} …</button></p>`}
-    ${isOpen && html`<${Act} title=${label} label=${label} level=${level} path="/recipes/hand-over" body=${{ path: group.path, holder: group.holder?.path, way }} said="It is done." done=${done} close=${() => open(false)}>
-      <p>${does}</p>${holder(group.holder)}
-      ${way === 'expire' && html`<p>The session owns ${plural(owns.length, 'ephemeral znode')}. All of them are deleted:</p>${paths(owns)}`}</>`}</section>`;
+    ${ways.length > 0 && html`<p class="row">${ways.map((one) => html`<button type="button" key=${one} class=${one === 'expire' ? 'danger' : 'primary'} onClick=${() => set(one)}>${WAYS[one][0]} …</button>`)}</p>`}
+    ${open && html`<${Act} title=${label} label=${label} level=${level} path="/recipes/hand-over" body=${body} said="It is done." done=${done} close=${() => set('')}>
+      <p>${does}</p>${group.holder && holder(group.holder)}
+      ${open === 'expire' && html`<p>The session owns ${plural(owns.length + (owns_left_out ?? 0), 'ephemeral znode')}. All of them are deleted:</p>${paths(owns)}${owns_left_out > 0 && html`<p>and ${owns_left_out} that you may not see.</p>`}`}</>`}</section>`;
 }

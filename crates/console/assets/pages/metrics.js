@@ -1,6 +1,6 @@
 // Metrics: twelve small charts, of up to a day, to see whether now is different from before.
 
-import { Ago, Note, Text, Time, choice, duration, empty, html, loaded, search, serverNow, useGet, useMemo, useState } from './parts.js';
+import { Ago, Note, Text, Time, choice, duration, empty, html, loaded, search, serverNow, useGet, useState } from './parts.js';
 import { Chart } from '../lib/chart.js';
 
 /** Title, names of the series, and how the values of several servers become one. @type {[string, string[], 'sum' | 'highest', boolean?][]} */
@@ -13,59 +13,37 @@ const CHARTS = [
 const MINUTE = 60_000;
 /** @type {Record<string, number>} */
 const SPANS = { '15 min': 15 * MINUTE, '1 h': 60 * MINUTE, '6 h': 360 * MINUTE, '24 h': 1440 * MINUTE };
-/** More points than these are no longer seen in a small chart. */
-const POINTS_MAX = 480;
-
 /** @param {PageProps} props */
 export default function MetricsPage({ query, go }) {
   const range = SPANS[query.range] ? query.range : '1 h';
   const span = SPANS[range];
-  // The same address for a quarter of an hour, so that the data need not be greyed at each answer.
-  const since_ms = Math.floor(serverNow() / (15 * MINUTE)) * 15 * MINUTE - span;
+  // The same address for a minute, of no more than the range, for which the server has its finest steps.
+  const since_ms = Math.ceil(serverNow() / MINUTE) * MINUTE - span;
   const metrics = useGet(`/metrics${search({ since_ms })}`, { every: 10_000, keep: true });
+  // What is from a minute ago is not old here.
+  const shown = metrics.data && !metrics.error ? { ...metrics, state: /** @type {const} */ ('ok') } : metrics;
   const view = query.server ?? 'together';
-  const ids = [...new Set((metrics.data?.series ?? []).map((/** @type {Series} */ one) => String(one.server)))].sort();
+  const ids = [...new Set((metrics.data?.series ?? []).map((/** @type {Series} */ one) => `${one.server}`))].sort();
   return html`<header class="page-head"><h1>Metrics</h1><span class="end"><a href="../metrics" target="_blank" rel="noopener">for Prometheus</a></span></header>
     <div class="toolbar">${choice('Time', Object.keys(SPANS).map((name) => [name, name]), range, (next) => go({ range: next }))}
       <span class="end">${ids.length > 1 && choice('Servers', [['together', 'Together'], ['each', 'Each'], ...ids.map((id) => /** @type {[string, string]} */ ([id, `Server ${id}`]))], view, (next) => go({ server: next }))}</span></div>
-    ${loaded(metrics, (data) => html`<${Charts} data=${data} span=${span} view=${view} />`)}`;
+    ${loaded(shown, (data) => html`<${Charts} data=${data} since=${since_ms} view=${view} />`)}`;
 }
 
-/** @param {{data: Metrics, span: number, view: string}} props */
-function Charts({ data, span, view }) {
+/** @param {{data: Metrics, since: number, view: string}} props */
+function Charts({ data: { since_ms, step_ms, series, marks: all }, since, view }) {
   const [at, setAt] = useState(/** @type {number | null} */ (null));
-  const { since_ms, step_ms, series } = useMemo(() => prepare(data, span), [data, span]);
-  if (data.series.every((one) => one.values.length < 2)) return empty('Nothing is measured yet.', `The servers measure each ${duration(data.step_ms)} and keep a day in memory. Come back in a moment.`);
-  return html`${serverNow() - span + 3 * step_ms < since_ms && html`<${Note} level="info" sentence="The servers remember less than this range, as they forget at a restart."><p>There are data since <${Time} ms=${since_ms} />.</p></>`}
-    ${marks(data.marks.filter((mark) => mark.at_ms >= since_ms))}
+  if (series.every((one) => one.values.length < 2)) return empty('Nothing is measured yet.', `The servers measure each ${duration(step_ms)} and keep a day in memory. Come back in a moment.`);
+  return html`${since_ms > since + 3 * step_ms && html`<${Note} level="info" sentence="The servers remember less than this range, as they forget at a restart."><p>There are data since <${Time} ms=${since_ms} />.</p></>`}
+    ${marks(all.filter((mark) => mark.at_ms >= since_ms))}
     <div class="charts">${CHARTS.map(([title, names, how, isLog]) => {
       const unit = series.find((one) => names.includes(one.name))?.unit ?? '';
       const shown = lines(series, names, how, view);
       return html`<section class="panel" key=${title}>${shown.length === 0 ? html`<h2>${title}</h2>${empty('Not measured here.')}` : html`<${Chart} title=${title} unit=${['ms', 'bytes'].includes(unit) ? unit : ''}
-        since_ms=${since_ms} step_ms=${step_ms} series=${shown} marks=${data.marks} height=${132} isLog=${isLog} at=${at} onAt=${setAt} />`}</section>`;
+        since_ms=${since_ms} step_ms=${step_ms} series=${shown} marks=${all} height=${132} isLog=${isLog} at=${at} onAt=${setAt} />`}</section>`;
     })}</div>
     <p><small>${view === 'together' && 'Together: what each server has of its own is summed; of latencies, and of what all have in common, the highest is shown. '}
       A point is ${duration(step_ms)}. For longer times, let Prometheus read <code>/metrics</code> of each server.</small></p>`;
-}
-
-/** The last part of the data, of at most so many points. @param {Metrics} data @param {number} span */
-function prepare({ since_ms, step_ms, series }, span) {
-  const length = Math.max(0, ...series.map((one) => one.values.length));
-  const wanted = Math.min(length, Math.ceil(span / step_ms));
-  const each = Math.max(1, Math.ceil(wanted / POINTS_MAX));
-  const first = length - Math.floor(wanted / each) * each;
-  const cut = series.map((one) => ({ ...one, values: joined(one.values.slice(first), each, one.name.endsWith('max')) }));
-  return { since_ms: since_ms + first * step_ms, step_ms: step_ms * each, series: cut };
-}
-
-/** @param {(number | null)[]} values @param {number} each @param {boolean} isHighest */
-function joined(values, each, isHighest) {
-  if (each === 1) return values;
-  return Array.from({ length: Math.floor(values.length / each) }, (_, at) => {
-    const part = values.slice(at * each, (at + 1) * each).filter((value) => value !== null);
-    if (part.length === 0) return null;
-    return isHighest ? Math.max(...part) : part.reduce((sum, value) => sum + value, 0) / part.length;
-  });
 }
 
 /**
@@ -87,16 +65,11 @@ function lines(all, names, how, view) {
 }
 
 /** @param {(number | null)[][]} rows @param {'sum' | 'highest'} how */
-function merged(rows, how) {
-  if (rows.length === 1) return rows[0];
-  // The rows end at the same time; a server that began later has fewer values.
-  const length = Math.max(...rows.map((row) => row.length));
-  return Array.from({ length }, (_, at) => {
-    const known = rows.map((row) => row[at - length + row.length] ?? null).filter((value) => value !== null);
-    if (known.length === 0) return null;
-    return how === 'sum' ? known.reduce((sum, value) => sum + value, 0) : Math.max(...known);
-  });
-}
+const merged = (rows, how) => rows[0].map((_, at) => {
+  const known = rows.map((row) => row[at] ?? null).filter((value) => value !== null);
+  if (known.length === 0) return null;
+  return how === 'sum' ? known.reduce((sum, value) => sum + value, 0) : Math.max(...known);
+});
 
 /** Elections and starts in this time; the charts have a mark at each. @param {Mark[]} of */
 const marks = (of) => of.length > 0 && html`<ul class="paths">${of.slice(-8).reverse().map((mark) => html`<li key=${mark.at_ms + mark.sentence}><span class="badge ${mark.kind === 'election' && 'critical'}">▼ ${mark.kind}</span>${' '}

@@ -30,6 +30,8 @@ export default function Sessions({ query, go }) {
 const client = (row) => (row.address ? address(row.address) : html`<span title="The server knows the session; its client is connected to another server, or to none.">not connected here</span>`);
 /** @param {Live} row */
 const identities = (row) => row.ids.length > 0 && html`<small class="ids">${row.ids.map((id, at) => html`${at > 0 && ', '}<${Name} key=${id} of=${id} />`)}</small>`;
+/** A standalone server has no id, and an end of a connection may be known before its server. @param {Live} row */
+const at = (row) => (row.server === null ? 'server not known' : `server ${row.server}`);
 /** @param {Live} row */
 const longest = (row) => silence(row.longest_silence_ms, row.timeout_ms);
 
@@ -46,17 +48,17 @@ const clientText = (row) => [row.address, ...row.ids, row.id].join(' ');
 
 /** @param {Map<string, number>} rates @returns {Column[]} */
 const liveColumns = (rates) => [
-  { key: 'id', label: 'Session', value: (row) => `${row.id} server ${row.server}`, render: (row) => html`${session(row.id)}<br /><small>server ${row.server}, since <${Ago} ms=${row.since_ms} /></small>${row.is_local && html` <span class="badge">local</span>`}` },
+  { key: 'id', label: 'Session', value: (row) => `${row.id} ${at(row)}`, render: (row) => html`${session(row.id)}<br /><small>${at(row)}${row.since_ms && html`, since <${Ago} ms=${row.since_ms} />`}</small>${row.is_local && html` <span class="badge">local</span>`}` },
   { ...COLUMN.address, value: clientText, render: (row) => html`${client(row)}<br />${row.has_tls && html`<span class="badge">TLS</span> `}${identities(row)}` },
   SILENCE,
   { key: 'heard', label: 'Last heard', value: (row) => row.last_heard_ago_ms, render: lastHeard },
   number('ephemerals', 'Ephemerals'), number('watches', 'Watches'),
-  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}<br /><small>${rates.has(row.id) && `${count(rates.get(row.id))} per s`} ${row.outstanding > 0 && html`<b>${count(row.outstanding)} wait</b>`}</small>` },
+  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}<br /><small>${rates.has(row.id) && `${count(rates.get(row.id))} per s`} ${row.outstanding && html`<b>${count(row.outstanding)} wait</b>`}</small>` },
 ];
 /** One column for a telephone. @type {Column[]} */
 const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', wide: true,
   render: (row) => html`${client(row)}${row.is_local && html` <span class="badge">local</span>`}${identities(row)}${longest(row)}
-    <small>Server ${row.server}, ${plural(row.ephemerals, 'ephemeral')}, ${plural(row.watches, 'watch', 'watches')}, heard ${lastHeard(row)}<br />${session(row.id)}</small>` }];
+    <small>${at(row)}, ${plural(row.ephemerals, 'ephemeral')}, ${count(row.watches)} watches, last heard ${lastHeard(row)}<br />${session(row.id)}</small>` }];
 
 /** Requests per second of each session, from two answers. @param {Answer | null} answer */
 function useRates(answer) {
@@ -66,8 +68,8 @@ function useRates(answer) {
     /** @type {Live[]} */
     const rows = answer.data.items;
     const span = (answer.at - at) / 1000;
-    const known = at ? rows.filter((row) => row.requests >= (requests.get(row.id) ?? Infinity)) : [];
-    last.current = { at: answer.at, requests: new Map(rows.map((row) => [row.id, row.requests])), rates: new Map(known.map((row) => [row.id, Math.round((row.requests - requests.get(row.id)) / span)])) };
+    const known = at ? rows.filter((row) => Number(row.requests) >= (requests.get(row.id) ?? Infinity)) : [];
+    last.current = { at: answer.at, requests: new Map(rows.map((row) => [row.id, row.requests ?? Infinity])), rates: new Map(known.map((row) => [row.id, Math.round((Number(row.requests) - requests.get(row.id)) / span)])) };
   }
   return last.current.rates;
 }
@@ -107,7 +109,7 @@ function Detail({ id, close, done }) {
   if (isAsked) {
     return html`<${Act} title="Expire session ${id}" path="${where}/expire" label="Expire the session" level="danger" said="The session has ended, and the ephemeral znodes that it owned are deleted." done=${done} close=${close}>
       <${Note} level="warning" sentence="The session ends at once. Its client has to begin a new one. This cannot be undone." />
-      <p>It belongs to ${client(live)}, has ${plural(live.watches, 'watch', 'watches')} and owns ${plural(ephemerals.length, 'ephemeral znode')}${ephemerals.length > 0 ? '. All of them are deleted; locks and leaderships among them go to others:' : '.'}</p>${paths(ephemerals)}</>`;
+      <p>It belongs to ${client(live)}, has ${count(live.watches)} watches and owns ${plural(ephemerals.length, 'ephemeral znode')}${ephemerals.length > 0 ? '. All of them are deleted; locks and leaderships among them go to others:' : '.'}</p>${paths(ephemerals)}</>`;
   }
   return html`<${Dialog} title=${html`Session <code><${Name} of=${id} /></code>`} wide onClose=${close}>${loaded(answer, () => html`
       ${sentences.length > 0 && html`<ul class="paths">${sentences.map((/** @type {string} */ one) => html`<li key=${one}><${Text} of=${one} /></li>`)}</ul>`}
@@ -119,8 +121,8 @@ function Detail({ id, close, done }) {
 
 /** @param {Live} of */
 const liveFacts = (of) => facts([
-  ['Client', html`${client(of)} ${of.has_tls ? 'by TLS' : 'in plain text'}`], ['Identities', identities(of) || 'none'],
-  ['Server', html`${of.server}${of.is_local && html`, as a <${Term} of="local session">local session</>`}`], ['Connected', html`<${Time} ms=${of.since_ms} />`],
+  ['Client', html`${client(of)} ${of.has_tls === true && 'by TLS'}${of.has_tls === false && 'in plain text'}`], ['Identities', identities(of) || 'none'],
+  ['Server', html`${of.server ?? '–'}${of.is_local && html`, as a <${Term} of="local session">local session</>`}`], ['Connected', html`<${Time} ms=${of.since_ms} />`],
   ['Longest silence', longest(of)], ['Last heard', lastHeard(of)], ['Requests', `${count(of.requests)}; ${count(of.outstanding)} wait`], ['Watches', count(of.watches)],
 ]);
 

@@ -6,8 +6,8 @@ type Column = import('../lib/table.js').Column;
 type Answer = import('../lib/live.js').Answer & { more?: (() => Promise<void>) | null };
 
 interface Live {
-  id: string; server: number; address: string | null; ids: string[]; is_local: boolean; timeout_ms: number; last_heard_ago_ms: number | null;
-  longest_silence_ms: number | null; ephemerals: number; watches: number; outstanding: number; requests: number; has_tls: boolean; since_ms: number;
+  id: string; server: number | null; address: string | null; ids: string[]; is_local: boolean; timeout_ms: number; last_heard_ago_ms: number | null;
+  longest_silence_ms: number | null; ephemerals: number; watches: number | null; outstanding: number | null; requests: number | null; has_tls: boolean | null; since_ms: number | null;
 }
 interface Ended {
   id: string; server: number; address: string | null; ended_ms: number; cause: string; sentence: string; verdict: string | null; gaps_ms: number[];
@@ -15,7 +15,7 @@ interface Ended {
 }
 interface Alarm { kind: string; sentence: string }
 interface Stage { name: string; for_ms: number }
-interface Series { server: number; name: string; unit: string; values: (number | null)[] }
+interface Series { server: number | null; name: string; unit: string; values: (number | null)[] }
 interface Mark { at_ms: number; kind: string; sentence: string }
 interface Metrics { step_ms: number; since_ms: number; series: Series[]; marks: Mark[] }
 interface ConfigValue { server: number; value: string | null; from: string }
