@@ -36,7 +36,7 @@ export function Grid({ tree, active, activate, selected, open }) {
   const now = useNow();
   const rows = tree.length;
   const view = windowOf(top, height, rows);
-  const at = Math.min(active ? active.folder.rowOf(active.at) : 0, rows - 1);
+  const at = tree.numberOf(active);
   const present = tree.rowAt(at);
   useEffect(() => {
     const watch = new ResizeObserver(() => setHeight(box.current.clientHeight - ROW));
@@ -50,7 +50,7 @@ export function Grid({ tree, active, activate, selected, open }) {
   });
   useLayoutEffect(() => {
     box.current.scrollTop = scrollTo(at, box.current.scrollTop, height, rows);
-  }, [active?.folder, active?.at]);
+  }, [active, at]);
   const move = (/** @type {number} */ row) => activate(tree.rowAt(Math.max(0, Math.min(rows - 1, row))));
   const isOpen = (/** @type {Row | null} */ row) => !row || !!row.child && row.folder.subs.has(row.child.name);
   const toggle = (/** @type {Row | null} */ row) => {

@@ -30,7 +30,9 @@ export function ZnodePanel(props) {
   const answer = useGet(`/tree/node${search({ path })}`, { every: 10_000, quiet: true });
   /** @type {Znode | undefined} */
   const node = answer.data;
-  useEffect(answer.reload, [me?.name]);
+  useEffect(() => {
+    if (node) answer.reload();
+  }, [me?.name]);
   useEffect(() => {
     if (listed?.cversion && node) listed.changes = Math.max(listed.changes, node.stat.cversion - listed.cversion);
   }, [node?.stat.cversion]);

@@ -14,7 +14,7 @@ import { Search } from './search.js';
 
 loadStyle('./tree.css', import.meta.url);
 
-const SORTS = Object.entries({ name: 'by name', sequence: 'by sequence number', changed: 'by last change' });
+const SORTS = Object.entries({ name: 'by name', sequence: 'by sequence', changed: 'by change' });
 
 /** @param {{query: Record<string, string>, go: import('../lib/route.js').Go}} props */
 export default function TreePage({ query, go }) {

@@ -167,6 +167,14 @@ export class Tree {
     return row ? this.root.rowAt(row - 1) : null;
   }
 
+  /** Where a row is now: its list may have been made anew. @param {Row | null} row */
+  numberOf(row) {
+    if (!row) return 0;
+    const { folder, at, child } = row;
+    const place = !child || folder.child(at)?.name === child.name ? at : folder.placeOf(child.name);
+    return Math.min(folder.rowOf(place < 0 ? at : place), this.length - 1);
+  }
+
   /** Asks for what is missing in these rows. @param {number} first @param {number} last */
   need(first, last) {
     if (!this.root.pages.size && !this.root.error) void this.load(this.root, 0);
@@ -276,6 +284,7 @@ export class Tree {
     const { pages, cursors, total, cversion, error, hasMore } = fresh;
     Object.assign(folder, { startsWith, pages, cursors, total, cversion, error, hasMore, changes: 0 });
     folder.place(0, pages.get(0) ?? []);
+    if (total <= PAGE && !startsWith) folder.subs.forEach(({ at }, name) => at < 0 && folder.subs.delete(name));
     this.use(folder, 0);
     this.changed();
   }

@@ -37,13 +37,22 @@ function modifiedUtf8(bytes) {
   return text;
 }
 
+/** The names of Java's plain types, and how each is read. @type {Record<string, [string, (input: Reader) => unknown]>} */
+const PLAIN = {
+  B: ['byte', (input) => input.view.getInt8(input.skip(1))],
+  C: ['char', (input) => JSON.stringify(String.fromCharCode(input.u16()))],
+  D: ['double', (input) => input.view.getFloat64(input.skip(8))],
+  F: ['float', (input) => input.view.getFloat32(input.skip(4))],
+  I: ['int', (input) => input.i32()],
+  J: ['long', (input) => input.i64()],
+  S: ['short', (input) => input.view.getInt16(input.skip(2))],
+  Z: ['boolean', (input) => input.u8() !== 0],
+};
+
 /** `[Ljava.lang.String;` as `java.lang.String[]`. @param {string} name @returns {string} */
 export function typeName(name) {
   if (name[0] === '[') return `${typeName(name.slice(1))}[]`;
-  if (name[0] === 'L' && name.endsWith(';')) return name.slice(1, -1).replaceAll('/', '.');
-  /** @type {Record<string, string>} */
-  const primitive = { B: 'byte', C: 'char', D: 'double', F: 'float', I: 'int', J: 'long', S: 'short', Z: 'boolean' };
-  return primitive[name] ?? name;
+  return name[0] === 'L' && name.endsWith(';') ? name.slice(1, -1).replaceAll('/', '.') : (PLAIN[name]?.[0] ?? name);
 }
 
 class JavaStream {
@@ -193,41 +202,16 @@ class JavaStream {
       item.value += ` ${toHex(this.input.take(length))}`;
       return value;
     }
-    const codes = { char: 'C', double: 'D', float: 'F', int: 'I', long: 'J', short: 'S', boolean: 'Z' };
-    const code = /** @type {Record<string, string>} */ (codes)[type.slice(0, -2)] ?? 'L';
+    const code = Object.keys(PLAIN).find((code) => PLAIN[code][0] === type.slice(0, -2)) ?? 'L';
     item.children = [];
     for (let n = 0; n < length; n++) item.children.push(this.typed(String(n), code, depth));
     return value;
   }
 
-  /** The value of a field or of an array's element. @param {string} name @param {string} type @param {number} depth @returns {Item} */
-  typed(name, type, depth) {
-    const { input } = this;
-    if (type.length > 1 || type === 'L') return this.content(name, depth + 1).item;
+  /** The value of a field or of an array's element. @param {string} label @param {string} type @param {number} depth @returns {Item} */
+  typed(label, type, depth) {
+    if (!PLAIN[type]) return this.content(label, depth + 1).item;
     if (++this.count > MOST_ITEMS) throw new RangeError('too many values');
-    const read = () => {
-      const { view } = input;
-      switch (type) {
-        case 'B':
-          return view.getInt8(input.skip(1));
-        case 'C':
-          return JSON.stringify(String.fromCharCode(input.u16()));
-        case 'D':
-          return view.getFloat64(input.skip(8));
-        case 'F':
-          return view.getFloat32(input.skip(4));
-        case 'I':
-          return input.i32();
-        case 'J':
-          return input.i64();
-        case 'S':
-          return view.getInt16(input.skip(2));
-        case 'Z':
-          return input.u8() !== 0;
-        default:
-          throw new RangeError(`an unknown type ${type}`);
-      }
-    };
-    return { label: name, value: String(read()) };
+    return { label, value: String(PLAIN[type][1](this.input)) };
   }
 }
