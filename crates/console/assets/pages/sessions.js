@@ -55,8 +55,8 @@ const liveColumns = (rates) => [
   number('ephemerals', 'Ephemerals'), number('watches', 'Watches'),
   { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}<br /><small>${rates.has(row.id) && `${count(rates.get(row.id))} per s`} ${row.outstanding && html`<b>${count(row.outstanding)} wait</b>`}</small>` },
 ];
-/** One column for a telephone. @type {Column[]} */
-const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', wide: true,
+/** One column for a telephone. It is sorted by the beginning of its value, and filtered by all of it. @type {Column[]} */
+const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', wide: true, value: (row) => `${(row.longest_silence_ms / row.timeout_ms).toFixed(3)} ${clientText(row)} ${at(row)}`,
   render: (row) => html`${client(row)}${row.is_local && html` <span class="badge">local</span>`}${identities(row)}${longest(row)}
     <small>${at(row)}, ${plural(row.ephemerals, 'ephemeral')}, ${count(row.watches)} watches, last heard ${lastHeard(row)}<br />${session(row.id)}</small>` }];
 
@@ -96,7 +96,7 @@ const ENDED = [
   { ...number('passed', 'Passed on'), title: 'Locks and places in queues that went to another session', value: (row) => row.passed_on.length },
 ];
 /** @type {Column[]} */
-const NARROW_ENDED = [{ key: 'ended_ms', label: 'Ended sessions', wide: true, value: (row) => row.ended_ms,
+const NARROW_ENDED = [{ key: 'ended_ms', label: 'Ended sessions', wide: true, value: (row) => `${row.ended_ms} ${whyText(row)} ${row.address} ${row.id}`,
   render: (row) => html`<${Ago} ms=${row.ended_ms} /> ${verdict(row)}<br />${why(row)}<br /><small>${address(row.address)}<br />${session(row.id)}</small>` }];
 
 /** One session, live or ended. @param {{id: string, close: () => void, done: () => void}} props */
