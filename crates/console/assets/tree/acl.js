@@ -55,7 +55,8 @@ function AclEditor({ path, node, me, close }) {
     return () => clearTimeout(timer);
   }, [rows]);
   const lost = RIGHTS.filter(([name]) => trial?.before[name] && !trial.after[name]).map(([name]) => name);
-  const own = (me?.ids ?? []).filter(({ scheme, id }) => scheme !== 'ip' && !rows.some((row) => row.scheme === scheme && row.id === id));
+  // Ids of digest are shown without their hash, so the server fills in who has signed in.
+  const isKnown = me?.ids.some(({ scheme }) => scheme !== 'ip') && !rows.some(({ scheme }) => scheme === 'auth');
   const save = run(async () => {
     await post('/tree/set-acl', { path, acl: rows, version: node.stat.aversion });
     close();
@@ -69,7 +70,7 @@ function AclEditor({ path, node, me, close }) {
   return html`<form class="stack" onSubmit=${save}>
     <datalist id="schemes">${['world', 'auth', 'digest', 'x509', 'sasl', 'ip'].map((scheme) => html`<option value=${scheme} />`)}</datalist>
     <${Entries} acl=${rows} cells=${cells} />
-    <div class="row"><${Button} on=${() => set([...rows, { scheme: 'digest', id: '', perms: 'r' }])}>Add a row</>${own.map((id) => html`<${Button} on=${() => set([...rows, { ...id, perms: 'cdrwa' }])}>Add yourself, <${Text} of="${id.scheme}:${id.id}" /></>`)}</div>
+    <div class="row"><${Button} on=${() => set([...rows, { scheme: 'digest', id: '', perms: 'r' }])}>Add a row</>${isKnown && html`<${Button} on=${() => set([...rows, { scheme: 'auth', id: '', perms: 'cdrwa' }])}>Add yourself</>`}</div>
     ${trial && html`<p role="status">You may now: ${inWords(trial.before)}. After it: <strong>${inWords(trial.after)}</strong>.</p>`}
     ${lost.includes('admin') ? html`<${Note} level="critical" sentence="You lock yourself out: after this you cannot change this ACL again." way_out="Give yourself the right admin, unless somebody else has it." />` : lost.length > 0 && html`<${Note} level="warning" sentence="You lose the right to ${lost.join(', ')}." />`}
     ${(error ?? failure) && html`<${ErrorBox} error=${error ?? failure} />`}

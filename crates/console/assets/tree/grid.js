@@ -112,7 +112,7 @@ function Line({ number, y, row, total, isActive, selected, isOpen, toggle, pick,
     toggle(row);
   };
   const marks = row && MARKS.filter(([is]) => is(child)).map(([, letter, title]) => html` <abbr class="mark-${letter}" title=${title}>${letter}<span class="unseen"> ${title}</span></abbr>`);
-  const changed = row && child.mtime_ms !== null && ago(child.mtime_ms, now).split(' ').slice(0, 2).join(' ');
+  const changed = row && !!child.mtime_ms && ago(child.mtime_ms, now).split(' ').slice(0, 2).join(' ');
   return html`<div ...${own} aria-posinset=${row ? at + 1 : 1} aria-setsize=${row ? folder.total : 1} aria-expanded=${has ? isOpen(row) : undefined} aria-selected=${path === selected} class=${isActive ? 'active' : ''} onClick=${() => pick(row)} onDblClick=${unfold}>
     <span role="gridcell" style=${indent}><span class="twist" aria-hidden="true" onClick=${unfold}>${has ? (isOpen(row) ? '▾' : '▸') : ''}</span><span class="name" title=${escaped(path)}><${Text} of=${row ? child.name : '/'} /></span>${marks}</span>
     ${[count(row ? child.num_children : total), row && bytes(child.data_length), changed].map((cell) => html`<span role="gridcell" class="end">${cell}</span>`)}

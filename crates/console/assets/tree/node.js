@@ -34,7 +34,7 @@ export function ZnodePanel(props) {
     if (node) answer.reload();
   }, [me?.name]);
   useEffect(() => {
-    if (listed?.cversion && node) listed.changes = Math.max(listed.changes, node.stat.cversion - listed.cversion);
+    if (listed && listed.cversion !== null && node) listed.changes = Math.max(listed.changes, node.stat.cversion - listed.cversion);
   }, [node?.stat.cversion]);
   const reload = () => {
     answer.reload();
@@ -103,8 +103,8 @@ function Stat({ node: { stat, kind, ttl_ms, owner, watches, quota, name } }) {
     <dt>Kind</dt><dd><${Term} of=${kindWord}>${kindWord}</>${ttl_ms !== null && html`, <${Duration} ms=${ttl_ms} />`}</dd>
     ${owner && html`<dt>Owner</dt><dd><${SessionLink} id=${owner.session} />${owner.address && html` from <${Text} of=${owner.address} />`}${!owner.alive && ', which has ended'}</dd>`}
     ${name.sequence !== null && html`<dt>Sequence number</dt><dd>${name.sequence}</dd>`}
-    <dt>Created</dt><dd><${Time} ms=${stat.ctime_ms} /> by <${Zxid} of=${stat.czxid} /></dd>
-    <dt>Data changed</dt><dd><${Time} ms=${stat.mtime_ms} /> by <${Zxid} of=${stat.mzxid} /></dd>
+    <dt>Created</dt><dd><${Time} ms=${stat.ctime_ms || null} /> by <${Zxid} of=${stat.czxid} /></dd>
+    <dt>Data changed</dt><dd><${Time} ms=${stat.mtime_ms || null} /> by <${Zxid} of=${stat.mzxid} /></dd>
     <dt>Children changed</dt><dd>by <${Zxid} of=${stat.pzxid} /></dd>
     <dt>version</dt><dd>${times(stat.version, 'data set')}</dd>
     <dt>cversion</dt><dd>${times(stat.cversion, 'children created or deleted')}</dd>
@@ -130,7 +130,7 @@ function Children({ path, open }) {
     { key: 'num_children', label: 'Children', align: 'end' },
     { key: 'data_length', label: 'Size', align: 'end', render: (row) => bytes(row.data_length) },
     { key: 'version', label: 'Version', align: 'end' },
-    { key: 'mtime_ms', label: 'Changed', render: (row) => (row.mtime_ms === null ? '–' : ago(row.mtime_ms)) },
+    { key: 'mtime_ms', label: 'Changed', render: (row) => (row.mtime_ms ? ago(row.mtime_ms) : '–') },
   ];
   return html`<${Loaded} of=${list}>${(/** @type {any} */ data) => html`<${Table} name="children" caption="children of ${path}" rows=${data.items} rowKey=${(/** @type {Child} */ child) => child.name} total=${data.total} more=${list.more} truncated=${data.truncated} json=${api}
     onOpen=${(/** @type {Child} */ child) => open(join(path, child.name))} empty=${html`<${Empty} title="This znode has no children." />`} columns=${columns} />`}</>`;
