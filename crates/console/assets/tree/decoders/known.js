@@ -6,113 +6,37 @@ import { fieldAt, protobufItems } from './protobuf.js';
 
 /** @import {Item, Known} from '../types' */
 /** @typedef {Record<string, any>} Json */
-/** @typedef {{form: string, at?: RegExp, has: string[], says: (json: Json) => string, facts?: (json: Json) => [string, unknown][]}} Form */
+/** Its name, the end of its path if that tells, members it has, a sentence, and what is worth a line.
+ *  @typedef {[form: string, at: RegExp | null, has: string[], says: (json: Json) => string, facts?: (json: Json) => [string, unknown][]]} Form */
 
-const time = (/** @type {unknown} */ ms) => {
-  const date = new Date(Number(ms));
-  return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString();
-};
+const time = (/** @type {unknown} */ ms) => (Number(ms) > 0 && Number(ms) < 8e15 ? new Date(Number(ms)).toISOString() : ms);
+
+/** Some members, by other names if they are given. @param {...string} names `member` or `member as name` */
+const members = (...names) => (/** @type {Json} */ json) => names.map((name) => /** @type {[string, unknown]} */ ([name.split(' as ').pop() ?? '', json[name.split(' as ')[0]]]));
 
 /** @type {Form[]} */
 const FORMS = [
-  {
-    form: 'Curator service instance',
-    has: ['name', 'id', 'registrationTimeUTC', 'serviceType'],
-    says: json => `An instance of the service ${json.name}, written by Curator's service discovery.`,
-    facts: json => [
-      ['service', json.name],
-      ['id', json.id],
-      ['address', json.address],
-      ['port', json.port],
-      ['TLS port', json.sslPort],
-      ['kind', json.serviceType],
-      ['registered', time(json.registrationTimeUTC)],
-      ['payload', json.payload],
-      ['enabled', json.enabled],
-    ],
-  },
-  {
-    form: 'Helix ZNRecord',
-    has: ['id', 'simpleFields', 'listFields', 'mapFields'],
-    says: json => `A record of Helix with the id ${json.id}.`,
-    facts: json => ['simpleFields', 'listFields', 'mapFields'].flatMap(part => Object.entries(json[part] ?? {})),
-  },
-  {
-    form: 'Kafka broker',
-    at: /\/brokers\/ids\/\d+$/,
-    has: ['version'],
-    says: json => `A Kafka broker that is alive, at ${json.host ?? 'no'}:${json.port ?? 'address'}.`,
-    facts: json => [
-      ['endpoints', json.endpoints],
-      ['rack', json.rack],
-      ['started', time(json.timestamp)],
-      ['JMX port', json.jmx_port],
-    ],
-  },
-  {
-    form: 'Kafka controller',
-    at: /\/controller$/,
-    has: ['brokerid'],
-    says: json => `Broker ${json.brokerid} is Kafka's controller since ${time(json.timestamp)}.`,
-  },
-  {
-    form: 'Kafka partition state',
-    at: /\/partitions\/\d+\/state$/,
-    has: ['leader', 'isr'],
-    says: json => `Broker ${json.leader} leads this partition; in sync are ${json.isr}.`,
-    facts: json => [
-      ['leader epoch', json.leader_epoch],
-      ['controller epoch', json.controller_epoch],
-    ],
-  },
-  {
-    form: 'Kafka topic',
-    at: /\/brokers\/topics\/[^/]+$/,
-    has: ['partitions'],
-    says: json => `A Kafka topic with ${Object.keys(json.partitions).length} partitions. Each has its brokers, the preferred leader first.`,
-    facts: json => Object.entries(json.partitions).slice(0, 200).map(([name, brokers]) => [`partition ${name}`, brokers]),
-  },
-  { form: 'Kafka cluster id', at: /\/cluster\/id$/, has: ['id'], says: json => `The id of the Kafka cluster is ${json.id}.` },
-  {
-    form: 'Kafka configuration',
-    at: /\/config\/(topics|clients|users|brokers)\/[^/]+$/,
-    has: ['config'],
-    says: () => 'Settings that Kafka overrides here.',
-    facts: json => Object.entries(json.config),
-  },
-  {
-    form: 'Solr leader of a shard',
-    has: ['core', 'node_name', 'base_url'],
-    says: json => `The Solr core ${json.core} on ${json.node_name} leads this shard.`,
-  },
-  {
-    form: 'Solr overseer',
-    at: /\/overseer_elect\/leader$/,
-    has: ['id'],
-    says: json => `Solr's overseer is ${String(json.id).replace(/^\d+-/, '')}.`,
-  },
-  {
-    form: 'Solr collection',
-    at: /\/collections\/[^/]+$/,
-    has: ['configName'],
-    says: json => `A Solr collection with the configuration ${json.configName}.`,
-  },
-  {
-    form: 'Solr cluster state',
-    at: /\/(cluster)?state\.json$/,
-    has: [],
-    says: json => `The state of the Solr collections ${Object.keys(json).join(', ')}.`,
-    facts: json =>
-      Object.entries(json).flatMap(([collection, { shards = {} }]) =>
-        Object.entries(shards).flatMap(([shard, { replicas = {} }]) =>
-          Object.entries(replicas).map(([name, replica]) => {
-            const { core, node_name: node, state, leader } = /** @type {Json} */ (replica);
-            return /** @type {[string, string]} */ ([`${collection} ${shard} ${name}`, `${core} on ${node}, ${state}${leader ? ', leader' : ''}`]);
-          }),
-        ),
-      ),
-  },
+  ['Curator service instance', null, ['name', 'id', 'registrationTimeUTC', 'serviceType'], ({ name, registrationTimeUTC }) => `An instance of the service ${name}, registered by Curator’s service discovery at ${time(registrationTimeUTC)}.`,
+    members('id', 'address', 'port', 'sslPort as TLS port', 'serviceType as kind', 'payload', 'enabled')],
+  ['Helix ZNRecord', null, ['id', 'simpleFields', 'listFields', 'mapFields'], ({ id }) => `A record of Helix with the id ${id}.`, (json) => ['simpleFields', 'listFields', 'mapFields'].flatMap((part) => Object.entries(json[part]))],
+  ['Kafka broker', /\/brokers\/ids\/\d+$/, ['version'], ({ host, port, timestamp }) => `A Kafka broker that is alive since ${time(timestamp)}, at ${host ?? 'no host'}:${port}.`, members('endpoints', 'rack', 'jmx_port as JMX port')],
+  ['Kafka controller', /\/controller$/, ['brokerid'], ({ brokerid, timestamp }) => `Broker ${brokerid} is Kafka’s controller since ${time(timestamp)}.`],
+  ['Kafka partition state', /\/partitions\/\d+\/state$/, ['leader', 'isr'], ({ leader, isr }) => `Broker ${leader} leads this partition; in sync are ${isr}.`, members('leader_epoch as leader epoch', 'controller_epoch as controller epoch')],
+  ['Kafka topic', /\/brokers\/topics\/[^/]+$/, ['partitions'], ({ partitions }) => `A Kafka topic with ${Object.keys(partitions).length} partitions: the brokers of each, the preferred leader first.`, ({ partitions }) => Object.entries(partitions)],
+  ['Kafka cluster id', /\/cluster\/id$/, ['id'], ({ id }) => `The id of the Kafka cluster is ${id}.`],
+  ['Kafka configuration', /\/config\/(topics|clients|users|brokers)\/[^/]+$/, ['config'], () => 'Settings that Kafka overrides here.', ({ config }) => Object.entries(config)],
+  ['Solr leader of a shard', null, ['core', 'node_name', 'base_url'], ({ core, node_name }) => `The Solr core ${core} on ${node_name} leads this shard.`],
+  ['Solr overseer', /\/overseer_elect\/leader$/, ['id'], ({ id }) => `Solr’s overseer is ${String(id).replace(/^\d+-/, '')}.`],
+  ['Solr collection', /\/collections\/[^/]+$/, ['configName'], ({ configName }) => `A Solr collection with the configuration ${configName}.`],
+  ['Solr cluster state', /\/(cluster)?state\.json$/, [], (json) => `The state of the Solr collections ${Object.keys(json).join(', ')}.`, replicas],
 ];
+
+/** The replicas in a state of Solr. @param {Json} json @returns {[string, string][]} */
+function replicas(json) {
+  /** @type {[string, Json][]} */
+  const shards = Object.entries(json).flatMap(([collection, { shards }]) => Object.entries(shards).map(([shard, of]) => /** @type {[string, Json]} */ ([`${collection} ${shard}`, of.replicas])));
+  return shards.flatMap(([shard, of]) => Object.entries(of).map(([name, { core, node_name, state, leader }]) => /** @type {[string, string]} */ ([`${shard} ${name}`, `${core} on ${node_name}, ${state}${leader ? ', leader' : ''}`])));
+}
 
 /** HBase's messages by the end of the path: names of fields, and where they are. @type {[RegExp, string, [string, number[]][]][]} */
 const HBASE = [
@@ -151,14 +75,12 @@ export function known(path, bytes) {
   const text = utf8(bytes);
   if (!isJson(text)) return hbase(path, bytes);
   const json = JSON.parse(text);
-  const form = FORMS.find(({ at, has }) => (at || has.length) && (!at || at.test(path)) && has.every(key => key in json));
+  const form = FORMS.find(([, at, has]) => (!at || at.test(path)) && has.every((key) => key in json));
   if (!form) return null;
+  const [name, , , says, facts] = form;
   try {
-    /** @type {[string, unknown][]} */
-    const made = form.facts?.(json) ?? [];
-    const facts = made.filter(([, value]) => value !== undefined && value !== null);
-    const written = facts.map(([label, value]) => ({ label, value: typeof value === 'string' ? value : JSON.stringify(value) }));
-    return { form: form.form, sentence: form.says(json), facts: written };
+    const lines = (facts?.(json) ?? []).filter(([, value]) => value !== undefined && value !== null);
+    return { form: name, sentence: says(json), facts: lines.map(([label, value]) => ({ label, value: typeof value === 'string' ? value : JSON.stringify(value) })) };
   } catch {
     // It only looked like the form: a member has another type.
     return null;
