@@ -20,7 +20,7 @@ export default function MetricsPage({ query, go }) {
   // The same address for a minute, of no more than the range, for which the server has its finest steps.
   const since_ms = Math.ceil(serverNow() / MINUTE) * MINUTE - span;
   const metrics = useGet(`/metrics${search({ since_ms })}`, { every: 10_000, keep: true });
-  // What is from a minute ago is not old here.
+  // Data of a minute ago are not old here.
   const shown = metrics.data && !metrics.error ? { ...metrics, state: /** @type {const} */ ('ok') } : metrics;
   const view = query.server ?? 'together';
   const ids = [...new Set((metrics.data?.series ?? []).map((/** @type {Series} */ one) => `${one.server}`))].sort();
