@@ -1,4 +1,4 @@
-// Who may do what with a znode, and the editor of it.
+// The ACL of a znode, and its editor.
 
 import { post } from '../lib/api.js';
 import { Dialog } from '../lib/dialog.js';

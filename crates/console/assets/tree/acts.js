@@ -1,4 +1,4 @@
-// What one can do with a znode: create, copy, move, delete, export.
+// The acts on a znode: create, copy, move, delete, export.
 
 import { get, post, search, url } from '../lib/api.js';
 import { Dialog } from '../lib/dialog.js';

@@ -1,4 +1,4 @@
-// What somebody writes, as bytes. What would change bytes that are not seen is refused.
+// A text that somebody writes, as bytes. A way to edit that would change bytes that are not seen is refused.
 
 import { fromBase64, fromUtf8, lineEnds, toBase64, utf8 } from './decoders/bytes.js';
 import { jsonError } from './decoders/layout.js';

@@ -1,4 +1,4 @@
-// What the logs tell about a path.
+// The changes of a path that the logs tell.
 
 import { get, post, search } from '../lib/api.js';
 import { Dialog } from '../lib/dialog.js';
@@ -25,20 +25,20 @@ const bytesOf = (change) => fromBase64(change?.data ?? '') ?? new Uint8Array();
 export function History(panel) {
   const { path, node, mayWrite, reload } = panel;
   const list = usePages(`/tree/history${search({ path })}`, { quiet: true });
-  const [shown, show] = useState('');
+  const [shown, show] = useState(-1);
   const [back, putBack] = useState(/** @type {Change | null} */ (null));
   const close = () => putBack(null);
-  const line = (/** @type {Change} */ change, /** @type {Change | undefined} */ before) => {
+  const line = (/** @type {Change} */ change, /** @type {number} */ at, /** @type {Change | undefined} */ before) => {
     const { kind, zxid, time_ms, version, length, session, data } = change;
     const isPresent = node && version === node.stat.version;
-    return html`<li key=${zxid}><div class="row"><strong>${KINDS[kind] ?? kind}</strong><${Time} ms=${time_ms} />${version !== null && html`<span>version ${version}</span>`}${length !== null && html`<span>${size(length)}</span>`}
+    return html`<li key=${at}><div class="row"><strong>${KINDS[kind] ?? kind}</strong><${Time} ms=${time_ms} />${version !== null && html`<span>version ${version}</span>`}${length !== null && html`<span>${size(length)}</span>`}
       <span><${SessionLink} id=${session} /></span><${Zxid} of=${zxid} />
-      ${data !== null && html`<${Button} aria-expanded=${shown === zxid} on=${() => show(shown === zxid ? '' : zxid)}>${before ? 'What changed' : 'Value'}</>${mayWrite && !isPresent && (!node || node.rights.write) && html`<${Button} on=${() => putBack(change)}>Put this value back</>`}`}</div>
-      ${shown === zxid && html`<${Difference} before=${bytesOf(before)} after=${bytesOf(change)} label="What changed with ${zxid}" />`}</li>`;
+      ${data !== null && html`<${Button} aria-expanded=${shown === at} on=${() => show(shown === at ? -1 : at)}>${before ? 'What changed' : 'Value'}</>${mayWrite && !isPresent && (!node || node.rights.write) && html`<${Button} on=${() => putBack(change)}>Put this value back</>`}`}</div>
+      ${shown === at && html`<${Difference} before=${bytesOf(before)} after=${bytesOf(change)} label="What changed with ${zxid}" />`}</li>`;
   };
   return html`<${Loaded} of=${list}>${(/** @type {ChangePage} */ { items, sentence, back_to_zxid }) => html`<div class="stack">
     ${items.length === 0 && html`<${Empty} title="The logs that are still on disk tell nothing about this path." />`}
-    <ol class="history">${items.map((change, at) => line(change, items.slice(at + 1).find(({ data }) => data !== null)))}</ol>
+    <ol class="history">${items.map((change, at) => line(change, at, items.slice(at + 1).find(({ data }) => data !== null)))}</ol>
     ${list.more && html`<${Button} on=${list.more}>Older</>`}
     <p class="muted"><${Text} of=${sentence ?? (back_to_zxid ? `Back to ${back_to_zxid}; older logs are purged.` : '')} /></p>
     ${back && (node ? html`<${PutBack} node=${node} change=${back} close=${close} reload=${() => { reload(); list.reload(); }} />`

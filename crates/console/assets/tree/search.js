@@ -8,9 +8,9 @@ import { Button, typed } from './parts.js';
 
 /** @import {Found, FoundPage} from './types' */
 
-/** So many are shown before one asks for more. */
+/** This number is shown before one asks for more. */
 const ENOUGH = 500;
-const FIELDS = Object.entries({ name: ['Path like', '*/lock-*'], value: ['Value has', 'text'], owner: ['Owner', '0x1000…'], larger_than: ['Larger than (bytes)', '65536'] });
+const FIELDS = Object.entries({ name: ['Name or path', '/app/**/lock-*'], value: ['Value has', 'text'], owner: ['Owner', '0x1000…'], larger_than: ['Larger than (bytes)', '65536'] });
 const AGES = Object.entries({ '': 'at any time', 600000: 'in the last 10 min', 3600000: 'in the last hour', 86400000: 'in the last day', 604800000: 'in the last week' });
 
 /** @param {{query: Record<string, string>, set: (patch: Record<string, unknown>) => void, path: string, open: (path: string) => void}} props */
@@ -51,7 +51,7 @@ export function Search({ query, set, path, open }) {
     <div class="fields">${FIELDS.map(([name, [label, example]]) => html`<label key=${name}>${label}<input data-search=${name === 'name' || undefined} inputmode=${name === 'larger_than' ? 'numeric' : undefined} placeholder=${example} spellcheck=${false} value=${wanted[name]} onInput=${field(name)} /></label>`)}
       <label>Changed<select value=${wanted.age} onChange=${field('age')}>${options(AGES)}</select></label><label>Below<select value=${wanted.under} onChange=${field('under')}>${options(tops)}</select></label></div>
     <div class="row">${isBusy ? html`<${Button} class="danger" on=${() => stop.current?.abort()}>Cancel</><progress aria-label="Searched" max=${last?.of ?? 1} value=${last?.of ? last.looked_at : undefined} />` : html`<button class="primary" disabled=${Object.entries(wanted).every(([name, value]) => name === 'under' || !value)}>Find</button>`}
-      <small role="status">${last ? `${plural(items.length, 'match', 'matches')}; looked at ${count(last.looked_at)}${last.of ? ` of ${count(last.of)}` : ''}${isBusy || last.done ? '' : ', stopped'}` : isBusy ? 'Searching …' : '* stands for any part, ? for one letter.'}</small>
+      <small role="status">${last ? `${plural(items.length, 'match', 'matches')}; looked at ${count(last.looked_at)}${last.of ? ` of ${count(last.of)}` : ''}${isBusy || last.done ? '' : ', stopped'}` : isBusy ? 'Searching …' : 'In names * is any letters, ? is one; /**/ is any znodes between. Without them: a part of the name.'}</small>
       ${!isBusy && last?.next && html`<${Button} on=${() => run(last.next, items)}>Go on</>`}</div>
     ${error && html`<${ErrorBox} error=${error} retry=${() => run(null, [])} />`}
     ${items.length > 0 && html`<ul class="found" aria-label="Matches">${items.map(({ path, data_length, mtime_ms, match }) => html`<li key=${path}><${Button} class="plain" on=${() => open(path)}><code><${Text} of=${path} /></code><small>${bytes(data_length)}, ${ago(mtime_ms)}${match === 'value' && ', by its value'}</small></></li>`)}</ul>`}

@@ -13,7 +13,7 @@ import { Button, Choice, typed } from './parts.js';
 
 /** @import {Decoded, Item} from './types' */
 
-/** So many letters are drawn. */
+/** The most letters that are drawn. */
 const MOST_DRAWN = 262_144;
 
 const VIEWS = /** @type {Record<string, string>} */ ({ known: 'Meaning', text: 'Text', json: 'JSON', xml: 'XML', java: 'Java object', protobuf: 'Protobuf', hex: 'Hex', base64: 'Base64' });

@@ -1,4 +1,4 @@
-// What an editor of data saves: byte for byte, or nothing.
+// The editor of data saves byte for byte, or nothing.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';

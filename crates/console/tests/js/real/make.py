@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes real.json: bytes of znodes as real programs write them, by name, in base64.
 
-Needs a JDK, Debian's libcurator-discovery-java, liblz4-java and libsnappy-java, and from PyPI lz4, cramjam and protobuf.
+Needs a JDK, Debian's libcurator-discovery-java, liblz4-java and libsnappy-java, and PyPI's lz4, cramjam and protobuf.
 """
 
 import base64
