@@ -1,6 +1,6 @@
 // Clients: programs that would suffer from a change, as far as their requests show.
 
-import { COLUMN, Name, Note, Text, bytes, count, duration, empty, html, loaded, number, plural, share, table, useGet } from './parts.js';
+import { bytes, COLUMN, count, duration, empty, html, loaded, Name, Note, number, plural, share, table, Text, useGet } from './parts.js';
 import { link } from '../lib/route.js';
 
 /** Title, entry of the answer, columns, the sentence if there is none, and what would fill it.

@@ -1,6 +1,6 @@
 // Configuration: the keys in force, their origin, keys without effect, and whether the servers agree.
 
-import { Id, Name, Note, Term, Text, choice, count, empty, html, loaded, paths, table, useGet } from './parts.js';
+import { choice, count, empty, html, Id, loaded, Name, Note, paths, table, Term, Text, useGet } from './parts.js';
 
 /** The meaning of a standing, and its level. @type {Record<string, [string, string]>} */
 const STANDINGS = {

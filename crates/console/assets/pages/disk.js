@@ -1,6 +1,9 @@
 // Disk: whether it will fill up, the snapshots and logs, how long a restart would take.
 
-import { Act, Name, Note, Term, Text, Time, Zxid, bytes, duration, empty, facts, html, loaded, number, paths, plural, share, table, url, useGet, useIsOperator, useMe, useState } from './parts.js';
+import {
+  Act, bytes, duration, empty, facts, html, loaded, Name, Note, number, paths, plural, share, table, Term, Text, Time, url, useGet,
+  useIsOperator, useMe, useState, Zxid,
+} from './parts.js';
 
 export default function Disk() {
   const disk = useGet('/disk', { every: 10_000 });

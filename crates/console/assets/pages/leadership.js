@@ -1,6 +1,9 @@
 // Leadership: which session leads or holds a lock, which ones wait, and how a group can be handed over.
 
-import { Act, COLUMN, Id, Name, Note, Term, Text, Time, address, asked, count, duration, empty, facts, html, loaded, number, path, paths, plural, search, session, table, useGet, useIsOperator, usePages, useState, when, Ago } from './parts.js';
+import {
+  Act, address, Ago, asked, COLUMN, count, duration, empty, facts, html, Id, loaded, Name, Note, number, path, paths, plural, search,
+  session, table, Term, Text, Time, useGet, useIsOperator, usePages, useState, when,
+} from './parts.js';
 
 const KINDS = ['latch', 'selector', 'mutex', 'read_write', 'semaphore', 'election', 'write_lock'];
 /** Names by which groups are recognised. */

@@ -1,6 +1,6 @@
 // Metrics: twelve small charts, of up to a day, to see whether now is different from before.
 
-import { Ago, Note, Text, Time, choice, duration, empty, html, loaded, search, serverNow, useGet, useState } from './parts.js';
+import { Ago, choice, duration, empty, html, loaded, Note, search, serverNow, Text, Time, useGet, useState } from './parts.js';
 import { Chart } from '../lib/chart.js';
 
 /** Title, names of the series, and how the values of several servers become one. @type {[string, string[], 'sum' | 'highest', boolean?][]} */

@@ -1,6 +1,9 @@
 // Slow and hot: the slowest operations with their stages, the paths and clients with the most requests, and pauses.
 
-import { COLUMN, Dialog, ErrorBox, Term, Time, address, choice, count, duration, empty, html, loaded, number, path, plural, post, search, serverNow, session, share, table, useEffect, useGet, useIsOperator, useMemo, usePages, useState, when } from './parts.js';
+import {
+  address, choice, COLUMN, count, Dialog, duration, empty, ErrorBox, html, loaded, number, path, plural, post, search, serverNow, session,
+  share, table, Term, Time, useEffect, useGet, useIsOperator, usePages, useState, when,
+} from './parts.js';
 
 /** @type {Record<string, string>} */
 const STAGES = {
@@ -41,8 +44,9 @@ const SLOW = [
 
 /** @param {{span: string, go: Go}} props */
 function Slow({ span, go }) {
-  const json = useMemo(() => `/slow${search({ since_ms: Math.round(serverNow()) - Number(span) })}`, [span]);
-  const slow = usePages(json, { every: 5000 });
+  // The same address for five minutes, so that the rows need not be greyed at each answer.
+  const json = `/slow${search({ since_ms: Math.floor(serverNow() / 300_000) * 300_000 - Number(span) })}`;
+  const slow = usePages(json, { every: 5000, keep: true });
   const [open, setOpen] = useState(/** @type {any} */ (null));
   return html`<section class="panel"><header><h2>Slow operations</h2><span class="end">
       ${choice('Time', [['900000', '15 min'], [HOUR, '1 h'], ['21600000', '6 h']], span, (since) => go({ since: since === HOUR ? null : since }))}</span></header>

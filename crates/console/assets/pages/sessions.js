@@ -1,6 +1,9 @@
 // Sessions: who is connected, which session will soon expire, what it owns, and why one ended.
 
-import { Act, Ago, COLUMN, Dialog, Name, Note, Term, Text, Time, address, answeredBy, asked, choice, count, duration, empty, facts, html, loaded, number, path, paths, plural, search, session, silence, table, useGet, useIsNarrow, useIsOperator, usePages, useRef, useState, when } from './parts.js';
+import {
+  Act, address, Ago, answeredBy, asked, choice, COLUMN, count, Dialog, duration, empty, facts, html, loaded, Name, Note, number, path,
+  paths, plural, search, session, silence, table, Term, Text, Time, useGet, useIsNarrow, useIsOperator, usePages, useRef, useState, when,
+} from './parts.js';
 
 /** @param {PageProps} props */
 export default function Sessions({ query, go }) {

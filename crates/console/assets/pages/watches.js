@@ -1,6 +1,8 @@
 // Watches: which connections hear of a change, and what one write would cost.
 
-import { COLUMN, Name, Note, Term, answeredBy, asked, choice, count, empty, html, loaded, number, path, plural, search, session, table, usePages } from './parts.js';
+import {
+  answeredBy, asked, choice, COLUMN, count, empty, html, loaded, Name, Note, number, path, plural, search, session, table, Term, usePages,
+} from './parts.js';
 import { link } from '../lib/route.js';
 
 /** A number that opens what it counts. @param {number} of @param {Record<string, string>} query */
