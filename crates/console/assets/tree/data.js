@@ -19,7 +19,7 @@ const ALL = 16 << 20;
 const MOST_SAVED = 1_048_575;
 
 /** What is not saved yet, by path: it stays while one looks elsewhere. @type {Map<string, Draft>} */
-const drafts = new Map();
+export const drafts = new Map();
 
 /** @param {import('./node.js').Panel} panel */
 export function DataTab({ path, node, mayWrite, reload, query, set }) {

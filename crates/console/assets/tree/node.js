@@ -1,7 +1,7 @@
 // One znode: its path, and tabs for its data, Stat, ACL, children, history and watches.
 
 import { search, useMe } from '../lib/api.js';
-import { html, useEffect } from '../lib/html.js';
+import { html, useEffect, useState } from '../lib/html.js';
 import { useGet, usePages } from '../lib/live.js';
 import { link } from '../lib/route.js';
 import { Empty, Loaded, Note } from '../lib/states.js';
@@ -9,11 +9,12 @@ import { Table } from '../lib/table.js';
 import { Term } from '../lib/terms.js';
 import { ago, bytes, Copy, count, Duration, Text, Time, Zxid } from '../lib/words.js';
 import { AclTab } from './acl.js';
-import { Acts } from './acts.js';
-import { DataTab } from './data.js';
+import { Acts, Create } from './acts.js';
+import { DataTab, drafts } from './data.js';
+import { bytesOf } from './draft.js';
 import { History } from './history.js';
 import { Button } from './parts.js';
-import { join } from './rows.js';
+import { join, nameOf, parentOf } from './rows.js';
 
 /** @import {Child, Znode} from './types' */
 /** What the panels of a znode get.
@@ -92,8 +93,20 @@ function Data(panel) {
 }
 
 /** A path without a znode. @param {Panel & {nearest: string}} panel */
-const Gone = (panel) => html`<${Note} level="info" sentence="There is no znode at this path." way_out="Below is what the logs still tell about it."><p class="row">
-  <${Button} on=${() => panel.open(panel.nearest)}>Open <${Text} of=${panel.nearest} />, the nearest above</><${Button} on=${panel.reload}>Look again</></p></><${History} ...${panel} />`;
+function Gone(panel) {
+  const { path, nearest, open, reload, set, mayWrite } = panel;
+  const [creates, create] = useState(false);
+  const draft = mayWrite && drafts.get(path);
+  const made = () => {
+    drafts.delete(path);
+    set({ edit: null });
+    reload();
+  };
+  return html`<${Note} level="info" sentence="There is no znode at this path." way_out="Below is what the logs still tell about it."><p class="row">
+    <${Button} on=${() => open(nearest)}>Open <${Text} of=${nearest} />, the nearest above</><${Button} on=${reload}>Look again</>
+    ${draft && html`<${Button} on=${() => create(true)}>Create it with what you wrote</>`}</p></>
+    ${creates && draft && html`<${Create} ...${panel} path=${parentOf(path)} name=${nameOf(path)} data=${bytesOf(draft).bytes} close=${() => create(false)} open=${made} />`}<${History} ...${panel} />`;
+}
 
 /** @param {Panel} panel */
 function Stat({ node: { stat, kind, ttl_ms, owner, watches, quota, name } }) {
