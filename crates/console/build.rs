@@ -19,10 +19,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     names.sort();
     let mut list = String::from("&[\n");
     for (number, name) in names.iter().enumerate() {
-        let plain = root.join(name);
-        let packed = out.join(format!("{number}.gz"));
+        let text = fs::read_to_string(root.join(name))?;
+        // Other people's files keep their notices.
+        let text = if name.starts_with("vendor/") { text } else { without_comments(&text) };
+        let (plain, packed) = (out.join(format!("{number}.plain")), out.join(format!("{number}.gz")));
+        fs::write(&plain, &text)?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(&fs::read(&plain)?)?;
+        encoder.write_all(text.as_bytes())?;
         fs::write(&packed, encoder.finish()?)?;
         writeln!(
             list,
@@ -34,6 +37,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     list.push_str("]\n");
     fs::write(out.join("assets.rs"), list)?;
     Ok(())
+}
+
+/// A module or a style sheet without the lines that are comments, and without indentation. No line of a template begins
+/// like a comment: a test of the assets sees to that.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut is_comment = false;
+    for line in text.lines().map(str::trim) {
+        is_comment |= line.starts_with("/*");
+        if is_comment {
+            is_comment = !line.ends_with("*/");
+        } else if !line.is_empty() && !line.starts_with("//") {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
 }
 
 /// The files of a folder that browsers load, as paths below the root.
