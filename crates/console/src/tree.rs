@@ -1,0 +1,104 @@
+//! The tree: reads by the checks that a client with the caller's identities meets, and changes through such a client.
+//!
+//! Reads look at the core directly ([`look`]), each time for less than a millisecond. Everything that takes longer is put
+//! together of several looks, on a thread that may wait.
+
+mod children;
+mod cursor;
+mod listing;
+mod node;
+mod params;
+mod shown;
+
+use crate::{
+    error::{ApiError, Code},
+    rights::Caller,
+    state::Console,
+};
+use axum::{Router, routing::get};
+use ostler_proto::{acl::Id, error::ErrorCode};
+use ostler_server::admin::AdminHandle;
+use ostler_server_core::{Server, report::znodes::ZnodeRefusal};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::task::spawn_blocking;
+
+/// The pause between two looks of one reader. A thread that releases a lock and takes it again at once keeps waiting
+/// threads out.
+const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
+
+/// The parts of the console that only the tree needs.
+#[derive(Default)]
+pub(crate) struct TreeState {
+    lists: Arc<listing::Lists>,
+    /// The longest time, in microseconds, for which a look has held the core.
+    longest_look_us: AtomicU64,
+}
+
+/// The paths that show the tree.
+pub(crate) fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
+    api.route("/tree/node", get(node::node))
+        .route("/tree/data", get(node::data))
+        .route("/tree/children", get(children::children))
+}
+
+/// Looks at the core, for less than a millisecond.
+fn look<T>(console: &Console, look: impl FnOnce(&Server) -> T) -> T {
+    let handle: &AdminHandle = &console.handle;
+    let (seen, took) = handle.inspect(|server| {
+        let began = Instant::now();
+        (look(server), began.elapsed())
+    });
+    let us = took.as_micros() as u64;
+    if console.tree.longest_look_us.fetch_max(us, Ordering::Relaxed) < us {
+        tracing::debug!(us, "the longest look of the console at the tree so far");
+    }
+    seen
+}
+
+/// Does something on a thread that may wait.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed = |_| ApiError::new(Code::Server, "The server has failed to make the answer. See its log.");
+    spawn_blocking(work).await.map_err(failed)?
+}
+
+/// Who a caller is, for what is bound to them: their identities, without the address if there are others.
+fn identity(caller: &Caller) -> Vec<Id> {
+    let mut ids: Vec<Id> = caller.ids.iter().filter(|id| id.scheme != "ip").cloned().collect();
+    if ids.is_empty() {
+        ids = caller.ids.clone();
+    }
+    ids.sort();
+    ids
+}
+
+/// The error of a refused look.
+fn refused(path: &str, refusal: ZnodeRefusal) -> ApiError {
+    let error = match refusal {
+        ZnodeRefusal::NoNode { nearest } => ApiError::new(
+            Code::Client(ErrorCode::NoNode),
+            format!(
+                "There is no such znode. The nearest one above that exists is {}.",
+                shown::quoted(&nearest)
+            ),
+        )
+        .with("nearest", nearest.into()),
+        ZnodeRefusal::NoAuth { granted } => ApiError::new(
+            Code::Client(ErrorCode::NoAuth),
+            "The znode exists, but its ACL does not let you read it.",
+        )
+        .with("rights", shown::rights(granted)),
+        ZnodeRefusal::NotLoggedIn => ApiError::new(
+            Code::SignIn,
+            "This server takes requests only from those who have signed in (enforce.auth.schemes).",
+        ),
+    };
+    error.at(path)
+}

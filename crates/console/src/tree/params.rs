@@ -1,0 +1,116 @@
+//! The parameters of requests about the tree, and the bodies of changes.
+
+use crate::{
+    error::{ApiError, Code},
+    tree::shown,
+};
+use axum::{
+    body::Bytes,
+    extract::{FromRequest, FromRequestParts, Query, Request},
+    http::{StatusCode, request::Parts},
+};
+use ostler_proto::path;
+use serde::de::DeserializeOwned;
+use std::{collections::BTreeMap, str::FromStr};
+
+/// The most entries of a page.
+const LIMIT_MAX: usize = 1000;
+const LIMIT: usize = 200;
+
+/// The parameters after the `?` of an address.
+pub(super) struct Params(BTreeMap<String, String>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Params {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Params, ApiError> {
+        let query = Query::try_from_uri(&parts.uri);
+        let Query(pairs) =
+            query.map_err(|_| ApiError::bad("The parameters in the address cannot be read."))?;
+        Ok(Params(pairs))
+    }
+}
+
+impl Params {
+    /// A parameter that is there, and not empty.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// A number.
+    pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let wrong = |_| ApiError::bad(format!("The parameter {name} is not a number that fits."));
+        self.text(name).map(|text| text.parse().map_err(wrong)).transpose()
+    }
+
+    /// The path of a znode.
+    pub(super) fn path(&self, name: &str) -> Result<String, ApiError> {
+        let path =
+            self.text(name).ok_or_else(|| ApiError::bad(format!("The parameter {name} is missing.")))?;
+        valid_path(path).map(Into::into)
+    }
+
+    /// One of some words; the first if there is none.
+    pub(super) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, ApiError> {
+        let text = self.text(name).unwrap_or(words[0].0);
+        words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            ApiError::bad(format!("The parameter {name} is one of {}.", all.join(", ")))
+        })
+    }
+
+    /// The most entries that the caller wants.
+    pub(super) fn limit(&self) -> Result<usize, ApiError> {
+        let limit = self.number("limit")?.unwrap_or(LIMIT);
+        if !(1..=LIMIT_MAX).contains(&limit) {
+            return Err(ApiError::bad(format!("The parameter limit is 1 to {LIMIT_MAX}.")));
+        }
+        Ok(limit)
+    }
+}
+
+/// Checks a path by the rules of clients.
+pub(super) fn valid_path(path: &str) -> Result<&str, ApiError> {
+    if path::is_valid(path) {
+        return Ok(path);
+    }
+    Err(ApiError::bad(format!(
+        "{} cannot be the path of a znode: it begins with a slash, does not end with one, and has no empty parts, no parts \
+         of . or .., and no control characters.",
+        shown::quoted(path)
+    ))
+    .at(path))
+}
+
+/// The body of a change.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
+        let bytes = Bytes::from_request(request, state).await.map_err(|refused| {
+            match refused.into_response_status() {
+                StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
+                    Code::TooLarge,
+                    "The request is larger than a request of a client may be (jute.maxbuffer).",
+                ),
+                _ => ApiError::bad("The body of the request cannot be read."),
+            }
+        })?;
+        serde_json::from_slice(&bytes).map(Body).map_err(|wrong| {
+            ApiError::bad(format!("The body of the request is not what is expected: {wrong}."))
+        })
+    }
+}
+
+/// The status of a refused body.
+trait IntoResponseStatus {
+    fn into_response_status(self) -> StatusCode;
+}
+
+impl<T: axum::response::IntoResponse> IntoResponseStatus for T {
+    fn into_response_status(self) -> StatusCode {
+        self.into_response().status()
+    }
+}
