@@ -62,5 +62,5 @@ fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    tree::changes(api)
 }

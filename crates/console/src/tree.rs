@@ -8,17 +8,22 @@ mod cursor;
 mod listing;
 mod node;
 mod params;
+mod refusal;
 mod shown;
+mod write;
 
 use crate::{
     error::{ApiError, Code},
     rights::Caller,
     state::Console,
 };
-use axum::{Router, routing::get};
-use ostler_proto::{acl::Id, error::ErrorCode};
+use axum::{
+    Router,
+    routing::{get, post},
+};
+use ostler_proto::acl::Id;
 use ostler_server::admin::AdminHandle;
-use ostler_server_core::{Server, report::znodes::ZnodeRefusal};
+use ostler_server_core::Server;
 use std::{
     sync::{
         Arc,
@@ -45,6 +50,15 @@ pub(crate) fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     api.route("/tree/node", get(node::node))
         .route("/tree/data", get(node::data))
         .route("/tree/children", get(children::children))
+}
+
+/// The paths that change the tree.
+pub(crate) fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
+    api.route("/tree/create", post(write::create))
+        .route("/tree/set", post(write::set))
+        .route("/tree/delete", post(write::delete))
+        .route("/tree/set-acl", post(write::set_acl))
+        .route("/tree/try-acl", post(write::try_acl))
 }
 
 /// Looks at the core, for less than a millisecond.
@@ -77,28 +91,4 @@ fn identity(caller: &Caller) -> Vec<Id> {
     }
     ids.sort();
     ids
-}
-
-/// The error of a refused look.
-fn refused(path: &str, refusal: ZnodeRefusal) -> ApiError {
-    let error = match refusal {
-        ZnodeRefusal::NoNode { nearest } => ApiError::new(
-            Code::Client(ErrorCode::NoNode),
-            format!(
-                "There is no such znode. The nearest one above that exists is {}.",
-                shown::quoted(&nearest)
-            ),
-        )
-        .with("nearest", nearest.into()),
-        ZnodeRefusal::NoAuth { granted } => ApiError::new(
-            Code::Client(ErrorCode::NoAuth),
-            "The znode exists, but its ACL does not let you read it.",
-        )
-        .with("rights", shown::rights(granted)),
-        ZnodeRefusal::NotLoggedIn => ApiError::new(
-            Code::SignIn,
-            "This server takes requests only from those who have signed in (enforce.auth.schemes).",
-        ),
-    };
-    error.at(path)
 }

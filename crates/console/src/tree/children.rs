@@ -9,7 +9,8 @@ use super::{
     listing::{self, IN_A_LOOK, ListKey, Listing, Place, Sort},
     look,
     params::Params,
-    refused, shown,
+    refusal::refused,
+    shown,
 };
 use crate::{
     error::ApiError,

@@ -3,7 +3,7 @@
 //! A list is taken in looks, put in order by a thread that may wait, and kept for the next pages. All lists together have
 //! a limited size.
 
-use super::{BETWEEN_LOOKS, look, shown};
+use super::{BETWEEN_LOOKS, look, refusal::refused, shown};
 use crate::{
     error::{ApiError, Code},
     state::Console,
@@ -233,7 +233,7 @@ pub(super) fn make(
     let lists = &console.tree.lists;
     let _making = locked(&lists.making);
     let seen = look(console, |server| server.child_list(reader, path));
-    let (parent, names) = seen.map_err(|refusal| super::refused(path, refusal))?;
+    let (parent, names) = seen.map_err(|refusal| refused(path, refusal))?;
     let key = ListKey {
         path: path.to_owned(),
         czxid: parent.stat.czxid,
@@ -263,8 +263,7 @@ pub(super) fn make(
             list.put_in_order();
         }
         Sort::Changed => {
-            list.ranks =
-                changes(console, reader, path, &list).map_err(|refusal| super::refused(path, refusal))?;
+            list.ranks = changes(console, reader, path, &list).map_err(|refusal| refused(path, refusal))?;
             list.put_in_order();
         }
     }

@@ -1,6 +1,6 @@
 //! One znode, and its data.
 
-use super::{look, params::Params, refused, shown};
+use super::{look, params::Params, refusal::refused, shown};
 use crate::{
     error::ApiError,
     rights::{self, Caller},

@@ -2,20 +2,23 @@
 
 use crate::{
     error::{ApiError, Code},
+    state::Console,
     tree::shown,
 };
 use axum::{
-    body::Bytes,
+    body::to_bytes,
     extract::{FromRequest, FromRequestParts, Query, Request},
-    http::{StatusCode, request::Parts},
+    http::request::Parts,
 };
 use ostler_proto::path;
 use serde::de::DeserializeOwned;
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, str::FromStr, sync::Arc};
 
 /// The most entries of a page.
 const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 200;
+/// The most bytes of a change beside its data.
+const REST_MAX: usize = 256 << 10;
 
 /// The parameters after the `?` of an address.
 pub(super) struct Params(BTreeMap<String, String>);
@@ -85,32 +88,20 @@ pub(super) fn valid_path(path: &str) -> Result<&str, ApiError> {
 /// The body of a change.
 pub(super) struct Body<T>(pub(super) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Arc<Console>> for Body<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|refused| {
-            match refused.into_response_status() {
-                StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(
-                    Code::TooLarge,
-                    "The request is larger than a request of a client may be (jute.maxbuffer).",
-                ),
-                _ => ApiError::bad("The body of the request cannot be read."),
-            }
+    async fn from_request(request: Request, console: &Arc<Console>) -> Result<Body<T>, ApiError> {
+        // Base64 has four characters for three bytes. The rest is more than enough for an ACL.
+        let limit = console.handle.frame_max() / 3 * 4 + REST_MAX;
+        let bytes = to_bytes(request.into_body(), limit).await.map_err(|_| {
+            ApiError::new(
+                Code::TooLarge,
+                "The request is larger than a request of a client may be (jute.maxbuffer), or it broke off.",
+            )
         })?;
         serde_json::from_slice(&bytes).map(Body).map_err(|wrong| {
             ApiError::bad(format!("The body of the request is not what is expected: {wrong}."))
         })
-    }
-}
-
-/// The status of a refused body.
-trait IntoResponseStatus {
-    fn into_response_status(self) -> StatusCode;
-}
-
-impl<T: axum::response::IntoResponse> IntoResponseStatus for T {
-    fn into_response_status(self) -> StatusCode {
-        self.into_response().status()
     }
 }
