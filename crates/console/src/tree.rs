@@ -3,13 +3,17 @@
 //! Reads look at the core directly ([`look`]), each time for less than a millisecond. Everything that takes longer is put
 //! together of several looks, on a thread that may wait.
 
+mod batch;
 mod children;
 mod cursor;
 mod listing;
 mod node;
 mod params;
+mod plan;
 mod refusal;
+mod runs;
 mod shown;
+mod whole;
 mod write;
 
 use crate::{
@@ -41,6 +45,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 #[derive(Default)]
 pub(crate) struct TreeState {
     lists: Arc<listing::Lists>,
+    plans: plan::Plans,
+    runs: runs::Runs,
     /// The longest time, in microseconds, for which a look has held the core.
     longest_look_us: AtomicU64,
 }
@@ -50,6 +56,8 @@ pub(crate) fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     api.route("/tree/node", get(node::node))
         .route("/tree/data", get(node::data))
         .route("/tree/children", get(children::children))
+        .route("/tree/plan", get(plan::plan))
+        .route("/tree/runs", get(runs::state))
 }
 
 /// The paths that change the tree.
@@ -59,6 +67,9 @@ pub(crate) fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
         .route("/tree/delete", post(write::delete))
         .route("/tree/set-acl", post(write::set_acl))
         .route("/tree/try-acl", post(write::try_acl))
+        .route("/tree/delete-all", post(whole::delete_all))
+        .route("/tree/set-acl-all", post(whole::set_acl_all))
+        .route("/tree/stop-run", post(runs::stop))
 }
 
 /// Looks at the core, for less than a millisecond.

@@ -2,6 +2,7 @@
 
 pub mod parts;
 pub mod quotas;
+pub mod subtree;
 pub mod znodes;
 
 use crate::{

@@ -392,7 +392,13 @@ impl WatchTable {
         self.data.by_path.contains_key(path) || self.child.by_path.contains_key(path)
     }
 
-    /// The numbers of watchers of this path itself.
+    /// The number of watchers of this path itself; one of both data and children counts twice.
+    pub fn watchers_at(&self, path: &str) -> usize {
+        let count = |table: &Table| table.by_path.get(path).map_or(0, BTreeMap::len);
+        count(&self.data) + count(&self.child)
+    }
+
+    /// The numbers of watchers of this path itself, by kind.
     pub fn counts_at(&self, path: &str) -> WatchCounts {
         let modes = |table: &'_ Table| -> Vec<u8> {
             let watchers = table.by_path.get(path).into_iter().flat_map(BTreeMap::values);
@@ -468,6 +474,7 @@ mod tests {
         table.add_persistent("/a/b", B, false);
         assert_eq!(table.counts_at("/a"), WatchCounts { data: 2, children: 1, persistent: 2 });
         assert_eq!(table.counts_at("/"), WatchCounts::default());
+        assert_eq!((table.watchers_at("/a"), table.watchers_at("/")), (4, 0));
         assert!(table.is_watched("/a/b") && !table.is_watched("/a/b/c"));
         (0..COUNTED_MAX as u64 + 5).for_each(|n| {
             table.add_standard(WatchTarget::Data, "/many", WatcherId(n));

@@ -3,7 +3,7 @@
 //! A list is taken in looks, put in order by a thread that may wait, and kept for the next pages. All lists together have
 //! a limited size.
 
-use super::{BETWEEN_LOOKS, look, refusal::refused, shown};
+use super::{BETWEEN_LOOKS, look, refusal::refused, runs::locked, shown};
 use crate::{
     error::{ApiError, Code},
     state::Console,
@@ -18,7 +18,7 @@ use ostler_server_core::report::znodes::{ParentReport, ZnodeReader, ZnodeRefusal
 use ostler_tree::sorted_strings;
 use std::{
     cmp::Ordering,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     thread,
     time::{Duration, Instant},
 };
@@ -177,10 +177,6 @@ pub(super) struct Lists {
     kept: Mutex<Vec<Kept>>,
     /// Held while a list is made, so that not many are in memory at once.
     making: Mutex<()>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Lists {

@@ -22,7 +22,7 @@ use ostler_tree::{
 /// The identities of a caller who looks at znodes.
 #[derive(Debug)]
 pub struct ZnodeReader {
-    ids: Identities,
+    pub(super) ids: Identities,
 }
 
 impl ZnodeReader {
@@ -136,7 +136,8 @@ pub struct SeenChild {
     pub is_watched: bool,
 }
 
-type Seen<T> = Result<T, ZnodeRefusal>;
+/// What a caller sees, or why it does not.
+pub type Seen<T> = Result<T, ZnodeRefusal>;
 
 const READ_OR_ADMIN: Perms = Perms(Perms::READ.0 | Perms::ADMIN.0);
 const EACH: [Perms; 5] = [Perms::READ, Perms::WRITE, Perms::CREATE, Perms::DELETE, Perms::ADMIN];
@@ -259,14 +260,14 @@ impl Server {
         ParentReport { stat: self.tree.stat(node), zxid: self.tree.last_processed() }
     }
 
-    fn admits(&self, reader: &ZnodeReader) -> Seen<()> {
+    pub(super) fn admits(&self, reader: &ZnodeReader) -> Seen<()> {
         let schemes = &self.config.enforced_auth_schemes;
         let is_proven = || reader.ids.all().iter().any(|id| schemes.contains(&id.scheme));
         if schemes.is_empty() || is_proven() { Ok(()) } else { Err(ZnodeRefusal::NotLoggedIn) }
     }
 
     /// The znode, if the caller has one of these permissions.
-    fn seen(&self, reader: &ZnodeReader, path: &str, needed: Perms) -> Seen<&Znode> {
+    pub(super) fn seen(&self, reader: &ZnodeReader, path: &str, needed: Perms) -> Seen<&Znode> {
         self.admits(reader)?;
         let node = self.tree.get(path).ok_or_else(|| self.no_node(path))?;
         let acl = self.tree.acl(node);
@@ -281,7 +282,7 @@ impl Server {
         ZnodeRefusal::NoNode { nearest: nearest.unwrap_or("/").into() }
     }
 
-    fn granted(&self, reader: &ZnodeReader, acl: &AclRef) -> Perms {
+    pub(super) fn granted(&self, reader: &ZnodeReader, acl: &AclRef) -> Perms {
         let has = |perm: &Perms| access::allows(&self.config, acl, *perm, &reader.ids, &self.work);
         EACH.into_iter().filter(has).fold(Perms(0), Perms::with)
     }
@@ -290,7 +291,7 @@ impl Server {
         self.seen(reader, path, Perms::READ).is_ok()
     }
 
-    fn may_be_deleted(&self, reader: &ZnodeReader, path: &str) -> bool {
+    pub(super) fn may_be_deleted(&self, reader: &ZnodeReader, path: &str) -> bool {
         let parent = path::parent(path).filter(|_| !path::is_special(path));
         parent.is_some_and(|parent| self.seen(reader, parent, Perms::DELETE).is_ok())
     }
@@ -299,11 +300,15 @@ impl Server {
         let NodeKind::Ephemeral(session) = node.stat.ephemeral_owner.kind(self.tree.types()) else {
             return None;
         };
-        let known = self.sessions.get(session);
-        let conn = known.and_then(|session| session.conn).and_then(|conn| self.connections.get(conn));
-        let is_local = known.is_some_and(|session| session.scope == Scope::Local);
+        let is_local = self.sessions.get(session).is_some_and(|session| session.scope == Scope::Local);
         let is_alive = self.tree.has_session(session) || is_local;
-        Some(OwnerReport { session, address: conn.map(|conn| conn.peer), is_alive })
+        Some(OwnerReport { session, address: self.address_of(session), is_alive })
+    }
+
+    /// The address of a session's client, if it is connected to this server.
+    pub fn address_of(&self, session: SessionId) -> Option<SocketAddr> {
+        let conn = self.sessions.get(session)?.conn?;
+        self.connections.get(conn).map(|conn| conn.peer)
     }
 
     fn readable_quota(&self, reader: &ZnodeReader, path: &str) -> Option<QuotaReport> {
