@@ -6,12 +6,15 @@
 mod batch;
 mod children;
 mod cursor;
+mod glob;
+mod idle;
 mod listing;
 mod node;
 mod params;
 mod plan;
 mod refusal;
 mod runs;
+mod search;
 mod shown;
 mod whole;
 mod write;
@@ -47,6 +50,7 @@ pub(crate) struct TreeState {
     lists: Arc<listing::Lists>,
     plans: plan::Plans,
     runs: runs::Runs,
+    search: idle::Turn,
     /// The longest time, in microseconds, for which a look has held the core.
     longest_look_us: AtomicU64,
 }
@@ -58,6 +62,7 @@ pub(crate) fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
         .route("/tree/children", get(children::children))
         .route("/tree/plan", get(plan::plan))
         .route("/tree/runs", get(runs::state))
+        .route("/tree/search", get(search::search))
 }
 
 /// The paths that change the tree.

@@ -6,6 +6,7 @@ use crate::{
     digest::DigestEntry,
     freeze::FrozenTree,
     quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
+    scan::Scan,
     sorted_strings::SortedStrings,
     table::{SharedZnode, ZnodeTable},
     znode::{DetachedZnode, Znode},
@@ -371,6 +372,11 @@ impl Tree {
     /// A frozen view of the tree as it is now.
     pub fn freeze(&self) -> FrozenTree {
         FrozenTree::of(self)
+    }
+
+    /// A view of the znodes as they are now, for a search.
+    pub fn scan(&self) -> Scan {
+        Scan::of(self)
     }
 
     pub(crate) fn table(&self) -> &ZnodeTable {

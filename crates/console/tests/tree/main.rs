@@ -1,0 +1,8 @@
+//! The tree of the console, asked by HTTP at a real server, and compared with what a client sees there.
+
+mod children;
+mod reads;
+mod rights;
+mod runs;
+mod server;
+mod writes;
