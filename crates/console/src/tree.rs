@@ -5,8 +5,10 @@
 
 mod batch;
 mod children;
+mod copy;
 mod cursor;
 mod glob;
+mod history;
 mod idle;
 mod listing;
 mod node;
@@ -51,6 +53,7 @@ pub(crate) struct TreeState {
     plans: plan::Plans,
     runs: runs::Runs,
     search: idle::Turn,
+    history: idle::Turn,
     /// The longest time, in microseconds, for which a look has held the core.
     longest_look_us: AtomicU64,
 }
@@ -63,6 +66,7 @@ pub(crate) fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
         .route("/tree/plan", get(plan::plan))
         .route("/tree/runs", get(runs::state))
         .route("/tree/search", get(search::search))
+        .route("/tree/history", get(history::of_znode))
 }
 
 /// The paths that change the tree.
@@ -74,6 +78,7 @@ pub(crate) fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
         .route("/tree/try-acl", post(write::try_acl))
         .route("/tree/delete-all", post(whole::delete_all))
         .route("/tree/set-acl-all", post(whole::set_acl_all))
+        .route("/tree/copy", post(copy::copy))
         .route("/tree/stop-run", post(runs::stop))
 }
 

@@ -69,11 +69,16 @@ impl Turn {
             let _ = done.send(worked);
         });
         if spawned.is_err() {
-            return Err(ApiError::new(Code::Busy, "The system gives the server no thread now. Try again later."));
+            return Err(ApiError::new(
+                Code::Busy,
+                "The system gives the server no thread now. Try again later.",
+            ));
         }
         match timeout(within, result).await {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(ApiError::new(Code::Server, "The server has failed to make the answer. See its log.")),
+            Ok(Err(_)) => {
+                Err(ApiError::new(Code::Server, "The server has failed to make the answer. See its log."))
+            }
             Err(_) => Err(ApiError::new(
                 Code::Busy,
                 format!("The machine has had no idle moment for the {name}. Try again later."),
@@ -86,7 +91,7 @@ impl Turn {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = false)]
+    #[tokio::test]
     async fn one_at_a_time_and_nobody_works_for_a_caller_who_is_gone() {
         let turn = Arc::new(Turn::default());
         let (began, has_begun) = oneshot::channel();

@@ -6,10 +6,11 @@ use crate::{
     tree::shown,
 };
 use axum::{
-    body::to_bytes,
+    body,
     extract::{FromRequest, FromRequestParts, Query, Request},
     http::request::Parts,
 };
+use http_body_util::BodyExt;
 use ostler_proto::path;
 use serde::de::DeserializeOwned;
 use std::{collections::BTreeMap, str::FromStr, sync::Arc};
@@ -19,6 +20,8 @@ const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 200;
 /// The most bytes of a change beside its data.
 const REST_MAX: usize = 256 << 10;
+/// The most bytes of a change that is too large that are read on.
+const DROPPED_MAX: usize = 64 << 20;
 
 /// The parameters after the `?` of an address.
 pub(super) struct Params(BTreeMap<String, String>);
@@ -94,14 +97,34 @@ impl<T: DeserializeOwned> FromRequest<Arc<Console>> for Body<T> {
     async fn from_request(request: Request, console: &Arc<Console>) -> Result<Body<T>, ApiError> {
         // Base64 has four characters for three bytes. The rest is more than enough for an ACL.
         let limit = console.handle.frame_max() / 3 * 4 + REST_MAX;
-        let bytes = to_bytes(request.into_body(), limit).await.map_err(|_| {
-            ApiError::new(
-                Code::TooLarge,
-                "The request is larger than a request of a client may be (jute.maxbuffer), or it broke off.",
-            )
-        })?;
+        let bytes = bytes_of(request.into_body(), limit).await?;
         serde_json::from_slice(&bytes).map(Body).map_err(|wrong| {
             ApiError::bad(format!("The body of the request is not what is expected: {wrong}."))
         })
     }
+}
+
+/// The bytes of a body. Of one that is too large the rest is taken and dropped, so that the caller reads the answer.
+async fn bytes_of(mut body: body::Body, limit: usize) -> Result<Vec<u8>, ApiError> {
+    let (mut bytes, mut size) = (Vec::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| ApiError::bad("The body of the request broke off."))?;
+        let Some(data) = frame.data_ref() else { continue };
+        size += data.len();
+        if size <= limit {
+            bytes.extend_from_slice(data);
+        } else {
+            bytes = Vec::new();
+        }
+        if size > limit + DROPPED_MAX {
+            break;
+        }
+    }
+    if size > limit {
+        return Err(ApiError::new(
+            Code::TooLarge,
+            "The request is larger than a request of a client may be (jute.maxbuffer).",
+        ));
+    }
+    Ok(bytes)
 }

@@ -5,13 +5,7 @@
 //! it answers what it has, and goes on in a new view.
 
 use super::{
-    BETWEEN_LOOKS, cursor,
-    glob::Glob,
-    idle::Cancelled,
-    look,
-    params::Params,
-    refusal::refused,
-    shown,
+    BETWEEN_LOOKS, cursor, glob::Glob, idle::Cancelled, look, params::Params, refusal::refused, shown,
 };
 use crate::{error::ApiError, rights::Caller, state::Console};
 use axum::{Json, extract::State};

@@ -1,6 +1,6 @@
 //! Changes of whole subtrees.
 
-use crate::server::{Site, acl, base64, digest_id};
+use crate::server::{Site, acl, digest_id};
 use ostler_client::{Acl, Client, Id, Perms};
 use serde_json::{Value, json};
 
@@ -9,7 +9,9 @@ fn ann(perms: Perms) -> Vec<Acl> {
 }
 
 async fn fill(client: &Client, parent: &str, count: usize) {
-    client.create(parent, b"").await.unwrap();
+    if client.exists(parent).await.unwrap().is_none() {
+        client.create(parent, b"").await.unwrap();
+    }
     let names: Vec<String> = (0..count).map(|n| format!("{parent}/{n:06}")).collect();
     for some in names.chunks(500) {
         some.iter().fold(client.multi(), |multi, path| multi.create(path, b"12")).commit().await.unwrap();
@@ -34,7 +36,8 @@ async fn a_plan_counts_what_a_delete_would_meet() {
     client.create("/t/locks", b"").await.unwrap();
     client.create("/t/locks/_c_x-lock-", b"1").ephemeral_sequential().await.unwrap();
     client.create("/t/shut", b"12345").acl(ann(Perms::ALL)).await.unwrap();
-    site.client("ann:pw").await.create("/t/shut/in", b"").await.unwrap();
+    let of_ann = site.client("ann:pw").await;
+    of_ann.create("/t/shut/in", b"").await.unwrap();
     let (_, _watch) = client.get_data("/t").watch().await.unwrap();
     let mut of_all = plan(&site, "", "path=/t&kind=delete");
     let id = of_all["id"].take();
@@ -194,5 +197,71 @@ async fn an_acl_is_set_on_a_subtree() {
         json!({ "plan": planned["id"], "acl": [{ "scheme": "world", "perms": "z" }] }),
     );
     assert_eq!(bad.0, 400);
-    let _ = base64("");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subtree_is_copied_and_moved() {
+    let site = Site::start();
+    let client = site.client("").await;
+    fill(&client, "/t", 220).await;
+    client.create("/t/000001/box", b"").container().await.unwrap();
+    client.create("/t/000001/big", &vec![7; 900_000]).await.unwrap();
+    client.create("/t/000002/big", &vec![8; 900_000]).await.unwrap();
+    let both = vec![ann(Perms::ALL).remove(0), Acl { perms: Perms::READ, id: Id::new("world", "anyone") }];
+    client.create("/t/acl", b"x").acl(both.clone()).await.unwrap();
+    let copy = |login: &str, body: Value| site.post_as(login, "tree/copy", body);
+    // Without ADMIN the digest in the ACL is not to be seen.
+    let (_, run) = copy("", json!({ "from": "/t", "to": "/c" }));
+    let end = site.until_over("", &run);
+    assert_eq!((&end["state"], &end["left"]), (&json!("stopped"), &json!(["/t/acl"])), "{end}");
+    let (_, run) = copy("ann:pw", json!({ "from": "/t", "to": "/u" }));
+    let end = site.until_over("ann:pw", &run);
+    assert_eq!(
+        (&end["state"], &end["done"], &end["of"]),
+        (&json!("done"), &json!(225), &json!(225)),
+        "{end}"
+    );
+    assert_eq!(client.get_all_children_number("/u").await.unwrap(), 224);
+    assert_eq!(client.get_data("/u/000002/big").await.unwrap().0, vec![8; 900_000]);
+    assert_eq!(&client.get_data("/u/000219").await.unwrap().0[..], b"12");
+    assert_eq!(site.get("tree/node?path=/u/000001/box").1["kind"], "container");
+    assert_eq!(site.client("ann:pw").await.get_acl("/u/acl").await.unwrap().0, both);
+    assert_eq!(client.get_all_children_number("/t").await.unwrap(), 224, "it is still there");
+    let (_, run) = copy("ann:pw", json!({ "from": "/t", "to": "/moved", "move": true }));
+    let end = site.until_over("ann:pw", &run);
+    assert_eq!(
+        (&end["state"], &end["done"], &end["of"]),
+        (&json!("done"), &json!(450), &json!(450)),
+        "{end}"
+    );
+    assert!(client.exists("/t").await.unwrap().is_none());
+    assert_eq!(client.get_all_children_number("/moved").await.unwrap(), 224);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_copied_is_said_first() {
+    let site = Site::start();
+    let client = site.client("").await;
+    fill(&client, "/t", 3).await;
+    client.create("/t/000001/mine", b"").ephemeral().await.unwrap();
+    for (from, to, code) in [
+        ("/t", "/t", "BAD_REQUEST"),
+        ("/t", "/t/x", "BAD_REQUEST"),
+        ("/", "/x", "BAD_REQUEST"),
+        ("/t", "/zookeeper", "BAD_REQUEST"),
+        ("/t/000000", "/t/000002", "NODEEXISTS"),
+        ("/none", "/x", "NONODE"),
+        ("t", "/x", "BAD_REQUEST"),
+    ] {
+        let (_, answer) = site.post("tree/copy", json!({ "from": from, "to": to }));
+        assert_eq!(answer["code"], code, "{from} {to}");
+    }
+    let (_, run) = site.post("tree/copy", json!({ "from": "/t", "to": "/x" }));
+    let end = site.until_over("", &run);
+    assert_eq!((&end["state"], &end["left"]), (&json!("stopped"), &json!(["/t/000001/mine"])), "{end}");
+    assert!(client.exists("/x").await.unwrap().is_none());
+    let (_, run) = site.post("tree/copy", json!({ "from": "/t/000000", "to": "/none/x" }));
+    let end = site.until_over("", &run);
+    assert_eq!(end["state"], "stopped", "{end}");
+    assert!(end["sentence"].as_str().unwrap().contains("The parent does not exist"), "{end}");
 }

@@ -184,6 +184,11 @@ impl Server {
         }))
     }
 
+    /// Whether a znode with this ACL could be read by the caller.
+    pub fn is_readable_with(&self, reader: &ZnodeReader, acl: &[Acl]) -> bool {
+        self.granted(reader, &ostler_tree::acl_table::to_ref(acl, 0)).any_of(Perms::READ)
+    }
+
     /// A parent, and the names of its children from a place on, in the order of [`ostler_tree::sorted_strings::order`], at
     /// most `max`.
     pub fn child_names(
