@@ -95,8 +95,7 @@ pub(super) fn sequence(name: &str) -> Option<i64> {
     const DIGITS: usize = 10;
     let at = name.len().checked_sub(DIGITS).filter(|at| name.is_char_boundary(*at))?;
     let digits = &name[at..];
-    let number = digits.strip_prefix('-').unwrap_or(digits);
-    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
 }
 
 /// A name or path in a sentence: control characters and those that turn the direction of writing are escaped.
@@ -120,7 +119,6 @@ mod tests {
             ("lock-0000000012", Some(12)),
             ("0000000012", Some(12)),
             ("x10000000012", Some(12)),
-            ("lock--000000012", Some(-12)),
             ("lock-000000012", None),
             ("000000012", None),
             ("\u{e4}000000001", None),

@@ -48,7 +48,7 @@ async fn build(keeper: &Client, top: &str, acl: &[Acl]) {
 /// The endpoint, what it answers, and what a client gets that does the same.
 async fn both(site: &Site, client: &Client, (login, path): (&str, &str), what: &str) -> [Option<String>; 2] {
     let kid = format!("{path}/kid");
-    let new = |name: &str| format!("{path}/{name}-{}", login.len());
+    let new = |name: &str| format!("{path}/{name}-{}", login.replace(':', "-"));
     let get = |query: &str| code(&site.get_as(login, &format!("tree/{query}")));
     let post = |endpoint: &str, body: Value| code(&site.post_as(login, &format!("tree/{endpoint}"), body));
     let acl = client.get_acl(path).await;
