@@ -90,6 +90,7 @@ fn look<T>(console: &Console, look: impl FnOnce(&Server) -> T) -> T {
         (look(server), began.elapsed())
     });
     let us = took.as_micros() as u64;
+    tracing::trace!(us, "a look of the console at the tree");
     if console.tree.longest_look_us.fetch_max(us, Ordering::Relaxed) < us {
         tracing::debug!(us, "the longest look of the console at the tree so far");
     }
@@ -104,7 +105,7 @@ async fn aside<T: Send + 'static>(
     spawn_blocking(work).await.map_err(failed)?
 }
 
-/// Who a caller is, for what is bound to them: their identities, without the address if there are others.
+/// The person to whom plans and runs belong: their identities, without the address if there are others.
 fn identity(caller: &Caller) -> Vec<Id> {
     let mut ids: Vec<Id> = caller.ids.iter().filter(|id| id.scheme != "ip").cloned().collect();
     if ids.is_empty() {

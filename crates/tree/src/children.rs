@@ -4,7 +4,7 @@
 //! order of parents before children follows from the paths.
 
 use crate::{
-    sorted_strings::{SortedStrings, order},
+    sorted_strings::{SortedStrings, is_in_order, order},
     table::hash,
 };
 use alloc::{borrow::Cow, string::String, vec::Vec};
@@ -79,6 +79,11 @@ impl Names {
         match self {
             Names::Short(list) => {
                 let mut names: Vec<&str> = list.names.iter().map(|(_, child)| path::name(child)).collect();
+                // The bytes of all names are looked at once, and not with each comparison.
+                let order = match names.iter().chain([&from]).all(|name| is_in_order(name)) {
+                    true => |one: &str, other: &str| one.cmp(other),
+                    false => order,
+                };
                 names.retain(|name| match order(name, from) {
                     Ordering::Less => false,
                     Ordering::Equal => !after,

@@ -179,14 +179,18 @@ fn encoded(string: &str) -> Vec<u8> {
     out
 }
 
-/// The order of strings in a set: that of their encoded bytes. It differs from the order of `str` only for characters
-/// above 16 bits, which names of znodes do not have.
+/// The order of strings in a set: that of their encoded bytes.
 pub fn order(one: &str, other: &str) -> Ordering {
-    let is_plain = |string: &str| string.bytes().all(|byte| byte < 0xf0 && byte > 0);
-    if is_plain(one) && is_plain(other) {
+    if is_in_order(one) && is_in_order(other) {
         return one.cmp(other);
     }
     encoded(one)[4..].cmp(&encoded(other)[4..])
+}
+
+/// Whether a string has its place among others as in the order of `str`. It has another one with a NUL and with
+/// characters above 16 bits, which names of znodes do not have.
+pub(crate) fn is_in_order(string: &str) -> bool {
+    string.bytes().fold(true, |is_plain, byte| is_plain & (byte < 0xf0) & (byte > 0))
 }
 
 /// Splits the bytes of a part that has become too large: into two parts, or more if a string is long.

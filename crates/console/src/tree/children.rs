@@ -6,7 +6,7 @@
 
 use super::{
     aside, cursor, identity,
-    listing::{self, IN_A_LOOK, ListKey, Listing, Place, Sort},
+    listing::{self, ListKey, Listing, Place, Sort, in_a_look},
     look,
     params::Params,
     refusal::refused,
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What a caller asks for.
+/// The list that a caller asks for.
 struct Question {
     path: String,
     sort: Sort,
@@ -146,7 +146,7 @@ fn answer(
 ) -> Result<Value, ApiError> {
     let mut items = Vec::with_capacity(page.names.len());
     let mut parent: Option<ParentReport> = None;
-    let mut chunks: Vec<&[String]> = page.names.chunks(IN_A_LOOK).collect();
+    let mut chunks: Vec<&[String]> = page.names.chunks(in_a_look(&question.path)).collect();
     if chunks.is_empty() {
         chunks.push(&[]);
     }

@@ -134,6 +134,11 @@ impl Copying {
         if !visited.granted.any_of(Perms::READ) {
             return refused("its ACL does not let you read it (READ).");
         }
+        if visited.hides_digests {
+            return refused(
+                "you do not see the digests in its ACL (that needs ADMIN), so its copy would have another one.",
+            );
+        }
         if self.is_move && !visited.may_be_deleted {
             return refused(
                 "the ACL of its parent does not let you delete it (DELETE), so it cannot be moved.",
@@ -197,10 +202,7 @@ impl Copying {
         };
         let is_hidden = |entry: &Acl| entry.id.scheme == "digest";
         if !report.granted.any_of(Perms::ADMIN) && report.acl.iter().any(is_hidden) {
-            return Err(Refused::of(
-                path,
-                "you do not see the digests in its ACL (that needs ADMIN), so its copy would have another one.",
-            ));
+            return Err(Refused::of(path, "its ACL was changed meanwhile."));
         }
         let mode = match report.kind {
             NodeKind::Container => CreateMode::Container,

@@ -11,7 +11,7 @@ pub(super) enum Glob {
     Path(Vec<Names>),
 }
 
-/// What stands between two slashes of a pattern.
+/// The part between two slashes of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Names {
     /// A pattern for one name.

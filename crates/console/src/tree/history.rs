@@ -52,7 +52,7 @@ struct Row {
     acl: Option<Arc<Vec<AclView>>>,
 }
 
-/// What was found so far, newest first.
+/// The changes that were found so far, newest first.
 struct Page {
     rows: Vec<Row>,
     next: Option<Cursor>,

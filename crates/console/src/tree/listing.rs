@@ -28,8 +28,10 @@ const KEEP: Duration = Duration::from_secs(30);
 /// The most lists, and the most bytes of all of them.
 const LISTS_MAX: usize = 4;
 const BYTES_MAX: usize = 64 << 20;
-/// Children that are looked up in one look.
-pub(super) const IN_A_LOOK: usize = 250;
+/// Children of a parent with a short path that are looked up in one look.
+const IN_A_LOOK: usize = 250;
+/// The bytes of a path that take as long as the rest of a look-up.
+const PATH_BYTES: usize = 256;
 /// A list by change is made anew for a caller who begins again after this time.
 const FRESH: Duration = Duration::from_secs(2);
 
@@ -44,7 +46,7 @@ pub(super) enum Sort {
     Changed,
 }
 
-/// What a list is of.
+/// The parent, the moment and the order of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListKey {
     pub(super) path: String,
@@ -60,7 +62,7 @@ pub(super) struct Listing {
     names: String,
     /// Where each name ends, in the order of the tree.
     ends: Vec<u32>,
-    /// What the order goes by beside the names, in the order of the tree; empty for an order by name.
+    /// The numbers by which the names are ordered, in the order of the tree; empty for an order by name.
     ranks: Vec<i64>,
     /// The places of the names in `ends`, in order; empty for an order by name.
     order: Vec<u32>,
@@ -162,6 +164,11 @@ fn partition(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
         if is_before(middle) { low = middle + 1 } else { high = middle }
     }
     low
+}
+
+/// The number of children that are looked up in one look. The path of each is hashed, and may be long.
+pub(super) fn in_a_look(parent: &str) -> usize {
+    (IN_A_LOOK * PATH_BYTES / (PATH_BYTES + parent.len())).max(1)
 }
 
 struct Kept {
@@ -277,7 +284,7 @@ fn changes(
 ) -> Result<Vec<i64>, ZnodeRefusal> {
     let mut changes = Vec::with_capacity(list.len());
     while changes.len() < list.len() {
-        let upto = list.len().min(changes.len() + IN_A_LOOK);
+        let upto = list.len().min(changes.len() + in_a_look(path));
         let names: Vec<&str> = (changes.len()..upto).map(|at| list.name_of(at)).collect();
         let zxids = look(console, |server| server.changes_of_children(reader, path, &names))?;
         changes.extend(zxids.into_iter().map(|zxid| zxid.map_or(0, Zxid::to_wire)));

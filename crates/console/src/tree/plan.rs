@@ -29,6 +29,8 @@ use std::{
 const LASTS: Duration = Duration::from_secs(300);
 /// Plans at once. The oldest makes room.
 const PLANS_MAX: usize = 64;
+/// The time for which a caller waits until the plans of others are made.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
 /// The most znodes of a plan.
 const ZNODES_MAX: usize = 1_000_000;
 /// The most paths in a list of an answer, and the most sessions.
@@ -62,7 +64,7 @@ pub(super) struct Plan {
 pub(super) struct Plans {
     by_id: Mutex<BTreeMap<String, Plan>>,
     /// Held while a plan is made: one at a time.
-    making: tokio::sync::Mutex<()>,
+    making: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Plans {
@@ -98,7 +100,7 @@ impl Plans {
     }
 }
 
-/// What a walk for a plan has met.
+/// The sums and lists of a plan.
 #[derive(Default)]
 struct Found {
     znodes: usize,
@@ -167,8 +169,8 @@ pub(super) async fn plan(
     may_be_whole(&path)?;
     let is_viewer = rights::is_viewer(&caller, &headers, &console);
     let who = identity(&caller);
-    let making = console.clone();
-    let Ok(turn) = tokio::time::timeout(Duration::from_secs(5), making.tree.plans.making.lock()).await else {
+    let making = console.tree.plans.making.clone();
+    let Ok(turn) = tokio::time::timeout(TURN_WITHIN, making.lock_owned()).await else {
         return Err(ApiError::new(
             Code::Busy,
             "A plan of somebody else is being made. Try again in a moment.",
@@ -179,10 +181,11 @@ pub(super) async fn plan(
         let reader = ZnodeReader::new(&caller.ids);
         let (zxid, found) = count(&of, &reader, &top, kind)?;
         let owners = owners(&of, &found, is_viewer);
+        // The turn goes on as long as the walk does, also if the caller has gone away.
+        drop(turn);
         Ok((zxid, found, owners))
     });
     let (zxid, found, owners) = counting.await?;
-    drop(turn);
     let Some(ticket) = people::new_ticket() else {
         return Err(ApiError::new(Code::Server, "The system gives no random numbers, so there is no plan."));
     };

@@ -62,7 +62,7 @@ pub(super) fn of_client(path: &str, change: Change, error: &Error) -> ApiError {
     error.at(path)
 }
 
-/// What a refusal means, and what to do.
+/// The meaning of a refusal, and what to do.
 pub(super) fn sentence(change: Change, code: ErrorCode) -> &'static str {
     match (code, change) {
         (ErrorCode::NoNode, Change::Create) => {

@@ -30,7 +30,7 @@ const VALUE_MAX: usize = 4 << 10;
 const CHECKED_AT_ONCE: usize = 32;
 const PATTERN_MAX: usize = 256;
 
-/// What is searched for.
+/// The criteria of a search.
 struct Wanted {
     under: String,
     name: Option<Glob>,
@@ -213,7 +213,7 @@ impl Search<'_> {
         thread::sleep(BETWEEN_LOOKS);
         let rows = finds.iter().zip(seen).map(|(find, visited)| {
             let visited = visited?;
-            // What somebody has written since was not looked into, and what was there before is not the caller's to know.
+            // A value that somebody has set since was not looked into, and the one before is not the caller's to know.
             (visited.mzxid == find.mzxid || self.wanted.value.is_none()).then(|| self.row(find))
         });
         Ok(rows.collect())

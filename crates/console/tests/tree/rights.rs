@@ -27,7 +27,7 @@ fn acls() -> Vec<Vec<Acl>> {
     lists
 }
 
-/// What somebody is told: nothing was refused, or a code.
+/// The code of a refusal; `None` if nothing was refused.
 fn code(answer: &(u16, Value)) -> Option<String> {
     (answer.0 != 200).then(|| answer.1["code"].as_str().unwrap_or("?").to_owned())
 }

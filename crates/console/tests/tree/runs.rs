@@ -214,6 +214,7 @@ async fn a_subtree_is_copied_and_moved() {
     let (_, run) = copy("", json!({ "from": "/t", "to": "/c" }));
     let end = site.until_over("", &run);
     assert_eq!((&end["state"], &end["left"]), (&json!("stopped"), &json!(["/t/acl"])), "{end}");
+    assert!(client.exists("/c").await.unwrap().is_none(), "nothing is copied");
     let (_, run) = copy("ann:pw", json!({ "from": "/t", "to": "/u" }));
     let end = site.until_over("ann:pw", &run);
     assert_eq!(

@@ -10,12 +10,14 @@ use ostler_proto::{
     path,
     stat::NodeKind,
 };
-use ostler_tree::Znode;
+use ostler_tree::{AclList, Znode};
 
 /// Names that are taken from a parent at once.
 const NAMES_AT_ONCE: usize = 128;
 /// The bytes of a path whose look-up costs a step.
 const PATH_BYTES: usize = 256;
+/// Entries of an ACL that are looked at.
+const ENTRIES_MAX: usize = 16;
 /// The steps that the names of a short list cost, which is put in order each time.
 const LIST_STEPS: usize = 64;
 
@@ -49,6 +51,8 @@ pub struct Visited {
     pub may_be_deleted: bool,
     /// Whether its children are not visited, because the caller may not read it.
     pub hides_children: bool,
+    /// Whether its ACL has digests that the caller does not see, or is long and may have some.
+    pub hides_digests: bool,
     /// The watchers of this path.
     pub watchers: usize,
 }
@@ -175,7 +179,10 @@ impl Server {
     }
 
     fn visit(&self, reader: &ZnodeReader, node: &Znode, may_be_deleted: bool) -> Visited {
-        let granted = self.granted(reader, &self.tree.acl(node));
+        let acl = self.tree.acl(node);
+        let granted = self.granted(reader, &acl);
+        let has_digests =
+            |list: &AclList| list.len() > ENTRIES_MAX || list.iter().any(|entry| entry.id.scheme == "digest");
         Visited {
             path: (*node.path).into(),
             czxid: node.stat.czxid,
@@ -186,6 +193,7 @@ impl Server {
             granted,
             may_be_deleted: may_be_deleted && !path::is_special(&node.path),
             hides_children: node.num_children > 0 && !granted.any_of(Perms::READ),
+            hides_digests: !granted.any_of(Perms::ADMIN) && acl.as_deref().is_some_and(has_digests),
             watchers: self.watches.watchers_at(&node.path),
         }
     }

@@ -117,7 +117,7 @@ pub struct ParentReport {
 pub struct ChildReport {
     /// The name.
     pub name: String,
-    /// What the caller sees with READ or ADMIN at the child.
+    /// The child itself, for a caller with READ or ADMIN there.
     pub seen: Option<SeenChild>,
     /// Whether the caller may read it.
     pub may_read: bool,
@@ -136,7 +136,7 @@ pub struct SeenChild {
     pub is_watched: bool,
 }
 
-/// What a caller sees, or why it does not.
+/// Something that a caller sees, or the reason why it does not.
 pub type Seen<T> = Result<T, ZnodeRefusal>;
 
 const READ_OR_ADMIN: Perms = Perms(Perms::READ.0 | Perms::ADMIN.0);
