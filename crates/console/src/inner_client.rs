@@ -101,6 +101,7 @@ async fn connect(console: &Arc<Console>, conn: &AdminConn, proof: &Proof) -> Res
     let mut builder = Client::builder("localhost:2181")
         .session_timeout(SESSION)
         .connection_timeout(CONNECT_WITHIN)
+        .max_packet(console.handle.frame_max())
         .new_session_after_loss(false)
         .connector(dial);
     builder = match proof {

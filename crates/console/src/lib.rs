@@ -15,6 +15,7 @@ mod people;
 pub mod rights;
 mod security;
 mod state;
+mod tree;
 
 use axum::{Router, middleware, routing::get, routing::post};
 use ostler_server::admin::AdminHandle;
@@ -56,10 +57,10 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    tree::reads(api)
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    tree::changes(api)
 }

@@ -3,6 +3,7 @@
 use crate::{
     inner_client::Clients,
     people::{self, People, Ticket},
+    tree::TreeState,
 };
 use ostler_server::admin::AdminHandle;
 
@@ -16,12 +17,20 @@ pub(crate) struct Console {
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
     pub(crate) token: Ticket,
+    /// The state that only the pages of the tree need.
+    pub(crate) tree: TreeState,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        Some(Console { handle, people: People::default(), clients: Clients::default(), token })
+        Some(Console {
+            handle,
+            people: People::default(),
+            clients: Clients::default(),
+            token,
+            tree: TreeState::default(),
+        })
     }
 }

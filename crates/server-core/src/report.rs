@@ -2,6 +2,8 @@
 
 pub mod parts;
 pub mod quotas;
+pub mod subtree;
+pub mod znodes;
 
 use crate::{
     input::{ConnId, Mono},

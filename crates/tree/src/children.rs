@@ -3,10 +3,13 @@
 //! The index is not part of a frozen view, so a change of a long list never copies it. A snapshot does not need it: the
 //! order of parents before children follows from the paths.
 
-use crate::{sorted_strings::SortedStrings, table::hash};
-use alloc::{borrow::Cow, vec::Vec};
+use crate::{
+    sorted_strings::{SortedStrings, is_in_order, order},
+    table::hash,
+};
+use alloc::{borrow::Cow, string::String, vec::Vec};
 use arcstr::ArcStr;
-use core::ops::Range;
+use core::{cmp::Ordering, ops::Range};
 use hashbrown::HashTable;
 use ostler_proto::{path, strings::SharedStrings};
 
@@ -69,6 +72,30 @@ impl Names {
         };
         let long = long.into_iter().flat_map(SortedStrings::iter);
         short.iter().map(|(_, child)| path::name(child).into()).chain(long)
+    }
+
+    /// The names from a place on, in order.
+    fn from(&self, (from, after): (&str, bool), max: usize) -> Vec<String> {
+        match self {
+            Names::Short(list) => {
+                let mut names: Vec<&str> = list.names.iter().map(|(_, child)| path::name(child)).collect();
+                // The bytes of all names are looked at once, and not with each comparison.
+                let order = match names.iter().chain([&from]).all(|name| is_in_order(name)) {
+                    true => |one: &str, other: &str| one.cmp(other),
+                    false => order,
+                };
+                names.retain(|name| match order(name, from) {
+                    Ordering::Less => false,
+                    Ordering::Equal => !after,
+                    Ordering::Greater => true,
+                });
+                names.sort_unstable_by(|one, other| order(one, other));
+                names.truncate(max);
+                names.into_iter().map(Into::into).collect()
+            }
+            Names::Long(list) if after => list.after(from).take(max).map(Cow::into_owned).collect(),
+            Names::Long(list) => list.at_or_after(from).take(max).map(Cow::into_owned).collect(),
+        }
     }
 
     /// The list for a reply, and the number of pieces that it was made of, as a measure of the work.
@@ -313,6 +340,12 @@ impl ChildIndex {
         self.find(parent).into_iter().flat_map(|index| self.at(index).names.iter())
     }
 
+    /// The names from this one on, in the order of [`order`], at most `max`. With `after` without this one
+    /// itself.
+    pub fn names_from(&self, parent: &str, from: (&str, bool), max: usize) -> Vec<String> {
+        self.find(parent).map_or_else(Vec::new, |index| self.at(index).names.from(from, max))
+    }
+
     /// The names for a reply, and the number of pieces that the list was made of, as a measure of the work.
     pub fn share(&self, parent: &str) -> (SharedStrings, usize) {
         match self.find(parent) {
@@ -398,6 +431,28 @@ mod tests {
             (child_index.below("/p"), child_index.find("/p"), child_index.free.len()),
             ((0, 0), None, 1)
         );
+    }
+
+    #[test]
+    fn names_from_a_place_on_are_in_one_order_in_short_and_long_lists() {
+        let mut child_index = ChildIndex::default();
+        let parent: ArcStr = "/p".into();
+        let mut put = |name: &str| child_index.insert(&parent, format!("/p/{name}").into(), 0);
+        ["b", "a", "ab", "\u{1f600}", "\u{ffff}", "\u{e4}"].into_iter().for_each(&mut put);
+        let from = |child_index: &ChildIndex, name, after, max| -> Vec<String> {
+            child_index.names_from("/p", (name, after), max)
+        };
+        let all = ["a", "ab", "b", "\u{e4}", "\u{1f600}", "\u{ffff}"];
+        for pass in 0..2 {
+            assert_eq!(from(&child_index, "", false, 6), all, "{pass}");
+            assert_eq!(from(&child_index, "ab", true, 2), ["b", "\u{e4}"]);
+            assert_eq!(from(&child_index, "ab", false, 2), ["ab", "b"]);
+            assert_eq!(from(&child_index, "\u{1f600}", true, 9)[0], "\u{ffff}");
+            assert!(child_index.names_from("/none", ("", false), 9).is_empty());
+            // Then the list is long.
+            (0..SHORT_MAX).for_each(|n| child_index.insert(&parent, format!("/p/c{n}").into(), 0));
+            (0..SHORT_MAX).for_each(|n| assert!(child_index.remove("/p", &format!("/p/c{n}"), 0)));
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod networks;
 pub mod overlay;
 mod prefixes;
 pub mod quota;
+pub mod scan;
 pub mod sorted_strings;
 pub mod table;
 pub mod tree;

@@ -179,6 +179,20 @@ fn encoded(string: &str) -> Vec<u8> {
     out
 }
 
+/// The order of strings in a set: that of their encoded bytes.
+pub fn order(one: &str, other: &str) -> Ordering {
+    if is_in_order(one) && is_in_order(other) {
+        return one.cmp(other);
+    }
+    encoded(one)[4..].cmp(&encoded(other)[4..])
+}
+
+/// Whether a string has its place among others as in the order of `str`. It has another one with a NUL and with
+/// characters above 16 bits, which names of znodes do not have.
+pub(crate) fn is_in_order(string: &str) -> bool {
+    string.bytes().fold(true, |is_plain, byte| is_plain & (byte < 0xf0) & (byte > 0))
+}
+
 /// Splits the bytes of a part that has become too large: into two parts, or more if a string is long.
 fn halves(bytes: &[u8]) -> Vec<Part> {
     let (mut parts, mut begin) = (Vec::with_capacity(2), 0);
@@ -311,8 +325,17 @@ impl SortedStrings {
 
     /// The strings after `string`, in order.
     pub fn after(&self, string: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        self.strings_from(string, true)
+    }
+
+    /// The strings at or after `string`, in order.
+    pub fn at_or_after(&self, string: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        self.strings_from(string, false)
+    }
+
+    fn strings_from(&self, string: &str, above: bool) -> impl Iterator<Item = Cow<'_, str>> + use<'_> {
         let key = encoded(string);
-        let (at, place) = self.place_of(&key[4..], true);
+        let (at, place) = self.place_of(&key[4..], above);
         let rest = self.parts.get(at..).unwrap_or_default();
         let first = rest.first().map_or(&[][..], |part| &part.bytes[place..]);
         let others = rest.iter().skip(1).map(|part| &part.bytes[..]);

@@ -12,7 +12,7 @@ use triomphe::Arc;
 
 /// The lowest number of shards. Every number of shards is a power of two.
 const SHARDS_MIN: usize = 16;
-const SHARDS_MAX: usize = 4096;
+pub(crate) const SHARDS_MAX: usize = 4096;
 /// The average number of znodes in a shard above which the number of shards doubles. That moves all znodes: at most
 /// 65,536 pointers, in about a millisecond.
 const SPLIT_ABOVE: usize = 32;

@@ -6,6 +6,7 @@ use crate::{
     digest::DigestEntry,
     freeze::FrozenTree,
     quota::{self, QuotaNode, QuotaNumbers, QuotaTable},
+    scan::Scan,
     sorted_strings::SortedStrings,
     table::{SharedZnode, ZnodeTable},
     znode::{DetachedZnode, Znode},
@@ -227,6 +228,12 @@ impl Tree {
         self.child_index.of(path::canonical(path))
     }
 
+    /// The names of a znode's children from this one on, in the order of [`crate::sorted_strings::order`], at most `max`. With
+    /// `after` without this one itself.
+    pub fn children_from(&self, path: &str, from: (&str, bool), max: usize) -> Vec<String> {
+        self.child_index.names_from(path::canonical(path), from, max)
+    }
+
     /// The names of a znode's children for a reply, and the number of pieces that the list was made of, as a measure of
     /// the work.
     pub fn shared_children(&self, path: &str) -> (SharedStrings, usize) {
@@ -311,6 +318,11 @@ impl Tree {
         Some((limited, numbers(&quota::limits_path(limited))?, numbers(&quota::stats_path(limited))?))
     }
 
+    /// Whether this path itself has a limit.
+    pub fn is_limited(&self, path: &str) -> bool {
+        self.quotas.limit_of(path) == Some(path)
+    }
+
     /// The setting by which owner fields are read.
     pub fn types(&self) -> ExtendedTypes {
         self.types
@@ -360,6 +372,11 @@ impl Tree {
     /// A frozen view of the tree as it is now.
     pub fn freeze(&self) -> FrozenTree {
         FrozenTree::of(self)
+    }
+
+    /// A view of the znodes as they are now, for a search.
+    pub fn scan(&self) -> Scan {
+        Scan::of(self)
     }
 
     pub(crate) fn table(&self) -> &ZnodeTable {

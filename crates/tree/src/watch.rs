@@ -118,6 +118,20 @@ struct Table {
     departed: VecDeque<(WatcherId, btree_set::IntoIter<ArcStr>)>,
 }
 
+/// The numbers of connections that watch one path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WatchCounts {
+    /// Standard watches of data and existence.
+    pub data: usize,
+    /// Standard watches of the children.
+    pub children: usize,
+    /// Persistent watches, recursive or not.
+    pub persistent: usize,
+}
+
+/// The number of watchers of a path at which a count ends.
+const COUNTED_MAX: usize = 10_000;
+
 /// The number of watches that are removed when a connection is closed, and with each later call.
 const DEPART_AT_ONCE: usize = 512;
 
@@ -373,6 +387,32 @@ impl WatchTable {
         }
     }
 
+    /// Whether anybody watches this path itself.
+    pub fn is_watched(&self, path: &str) -> bool {
+        self.data.by_path.contains_key(path) || self.child.by_path.contains_key(path)
+    }
+
+    /// The number of watchers of this path itself; one of both data and children counts twice.
+    pub fn watchers_at(&self, path: &str) -> usize {
+        let count = |table: &Table| table.by_path.get(path).map_or(0, BTreeMap::len);
+        count(&self.data) + count(&self.child)
+    }
+
+    /// The numbers of watchers of this path itself, by kind.
+    pub fn counts_at(&self, path: &str) -> WatchCounts {
+        let modes = |table: &'_ Table| -> Vec<u8> {
+            let watchers = table.by_path.get(path).into_iter().flat_map(BTreeMap::values);
+            watchers.copied().take(COUNTED_MAX).collect()
+        };
+        let count = |modes: &[u8], bits: u8| modes.iter().filter(|mode| **mode & bits != 0).count();
+        let (data, child) = (modes(&self.data), modes(&self.child));
+        WatchCounts {
+            data: count(&data, STANDARD),
+            children: count(&child, STANDARD),
+            persistent: count(&data, RECURSIVE | WatchMode::Persistent.bit()),
+        }
+    }
+
     /// The number of watches in both tables (`watch_count`).
     pub fn count(&self) -> usize {
         self.data.entries + self.child.entries
@@ -421,6 +461,25 @@ mod tests {
         assert_eq!(fire(&mut table, "/a", Change::DataChanged), [(EventType::NodeDataChanged, vec![A])]);
         assert_eq!(fire(&mut table, "/a", Change::DataChanged), []);
         assert_eq!(table.count(), 0);
+    }
+
+    #[test]
+    fn watchers_of_a_path_are_counted_by_kind() {
+        let mut table = WatchTable::default();
+        table.add_standard(WatchTarget::Data, "/a", A);
+        table.add_standard(WatchTarget::Data, "/a", B);
+        table.add_standard(WatchTarget::Children, "/a", B);
+        table.add_persistent("/a", A, false);
+        table.add_persistent("/a", B, true);
+        table.add_persistent("/a/b", B, false);
+        assert_eq!(table.counts_at("/a"), WatchCounts { data: 2, children: 1, persistent: 2 });
+        assert_eq!(table.counts_at("/"), WatchCounts::default());
+        assert_eq!((table.watchers_at("/a"), table.watchers_at("/")), (4, 0));
+        assert!(table.is_watched("/a/b") && !table.is_watched("/a/b/c"));
+        (0..COUNTED_MAX as u64 + 5).for_each(|n| {
+            table.add_standard(WatchTarget::Data, "/many", WatcherId(n));
+        });
+        assert_eq!(table.counts_at("/many").data, COUNTED_MAX);
     }
 
     /// A table with this number of watches of A in each table, and a recursive watch of B.

@@ -116,14 +116,16 @@ pub(crate) fn fix_up(
 /// Writes an ACL for a caller without ADMIN: the hashes of digest ids are hidden.
 pub(crate) fn write_masked(out: &mut Vec<u8>, acls: &[Acl]) {
     out.length(acls.len());
-    for Acl { perms, id } in acls {
-        out.i32(perms.0);
-        out.string(&id.scheme);
-        match id.id.split_once(':') {
-            Some((user, _)) if id.scheme == "digest" => out.string(&alloc::format!("{user}:x")),
-            _ => out.string(&id.id),
-        }
-    }
+    acls.iter().for_each(|entry| masked(entry).write(out));
+}
+
+/// An entry for a caller without ADMIN: the hash of a digest id is hidden.
+pub(crate) fn masked(entry: &Acl) -> Acl {
+    let id = match entry.id.id.split_once(':') {
+        Some((user, _)) if entry.id.scheme == "digest" => alloc::format!("{user}:x"),
+        _ => entry.id.id.clone(),
+    };
+    Acl { perms: entry.perms, id: Id::new(entry.id.scheme.clone(), id) }
 }
 
 #[cfg(test)]

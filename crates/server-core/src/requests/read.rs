@@ -280,7 +280,7 @@ impl Server {
     }
 
     /// The names of a znode's children. The last long list is kept, so that repeated requests for it share the bytes.
-    fn share_children(&self, node: &Znode) -> SharedStrings {
+    pub(crate) fn share_children(&self, node: &Znode) -> SharedStrings {
         if let Some(kept) = self.kept_list(node) {
             return kept;
         }

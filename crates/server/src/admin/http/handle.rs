@@ -14,11 +14,13 @@ use ostler_proto::{
     id::ServerId,
 };
 use ostler_server_core::{OperatorLogin, Server};
+use ostler_storage::disk::Disk;
 use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     io,
     net::{Ipv4Addr, SocketAddr},
+    path::Path,
     sync::Arc,
 };
 use tokio::{
@@ -39,6 +41,7 @@ pub struct AdminHandle {
     state: Arc<AdminState>,
     connections: mpsc::Sender<NewConnection>,
     me: Option<ServerId>,
+    frame_max: usize,
 }
 
 /// Whether a caller may see the state of the server.
@@ -67,8 +70,9 @@ impl AdminHandle {
     ) -> AdminHandle {
         let (connections, waiting) = mpsc::channel(16);
         let me = state.driver.inspect(|server| Some(server.member_report()?.me));
+        let frame_max = service.limits.frame_max;
         tasks.spawn(serve(waiting, service));
-        AdminHandle { state, connections, me }
+        AdminHandle { state, connections, me, frame_max }
     }
 
     /// The answer of a command that shows something, as the admin server gives it; `None` for another name. It may read
@@ -128,6 +132,17 @@ impl AdminHandle {
     /// The path above the commands, without a slash at its end.
     pub fn command_url(&self) -> &str {
         &self.state.settings.command_url
+    }
+
+    /// The most bytes of a client's request (`jute.maxbuffer`).
+    pub fn frame_max(&self) -> usize {
+        self.frame_max
+    }
+
+    /// The disk, and the folder of the logs.
+    pub fn logs(&self) -> (Arc<dyn Disk>, &Path) {
+        let files = &self.state.snapshots;
+        (files.disk.clone(), &files.folders.logs)
     }
 
     /// Looks at the core between two steps. The core is locked meanwhile, so everything else waits: the look must be short,

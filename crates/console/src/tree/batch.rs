@@ -1,0 +1,165 @@
+//! The steps of a run: znodes of a walk in batches, and multis that are tried again after connection loss.
+
+use super::{
+    look,
+    plan::IN_A_LOOK,
+    refusal::{Change, sentence},
+    runs::Run,
+    shown,
+};
+use crate::{inner_client, rights::Caller, state::Console};
+use ostler_client::{Client, Error};
+use ostler_proto::error::ErrorCode;
+use ostler_server_core::report::{
+    subtree::{SubtreeWalk, Visited, WalkOrder},
+    znodes::{ZnodeReader, ZnodeRefusal},
+};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// The most operations of a multi.
+pub(super) const OPS_MAX: usize = 100;
+/// After a lost connection, a change is tried again for this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(300);
+/// The pause between two looks of a run.
+const BETWEEN: Duration = Duration::from_millis(1);
+/// The bytes of an operation beside its path.
+const OP_BYTES: usize = 64;
+
+/// Where a run stops, and why.
+#[derive(Debug, Clone)]
+pub(super) struct Refused {
+    pub(super) path: String,
+    pub(super) sentence: String,
+}
+
+impl Refused {
+    pub(super) fn of(path: &str, sentence: &str) -> Refused {
+        Refused { path: path.to_owned(), sentence: sentence.to_owned() }
+    }
+
+    /// A change was refused, or could not be made.
+    pub(super) fn by(path: &str, change: Change, error: &Error) -> Refused {
+        match error.code() {
+            Some(code) => Refused::of(path, sentence(change, code)),
+            None if error.is_outcome_unknown() => Refused::of(
+                path,
+                "the connection was lost before the answer, so the last changes may have been made or not.",
+            ),
+            None => Refused::of(path, &format!("the server takes no changes now ({error}).")),
+        }
+    }
+
+    pub(super) fn no_session(path: &str) -> Refused {
+        Refused::of(path, "the server opens no session for changes now. Is there a quorum?")
+    }
+
+    pub(super) fn look(path: &str, refusal: &ZnodeRefusal) -> Refused {
+        match refusal {
+            ZnodeRefusal::NoNode { .. } => Refused::of(path, "there is no such znode any more."),
+            ZnodeRefusal::NoAuth { .. } => Refused::of(path, "its ACL does not let you read it (READ)."),
+            ZnodeRefusal::NotLoggedIn => Refused::of(path, "you are not signed in any more."),
+        }
+    }
+}
+
+/// The znodes of a walk, some at a time.
+pub(super) struct Batches {
+    ids: Vec<ostler_proto::acl::Id>,
+    walk: SubtreeWalk,
+    waiting: VecDeque<Visited>,
+    bytes_max: usize,
+}
+
+impl Batches {
+    pub(super) fn begin(
+        console: &Console,
+        caller: &Caller,
+        (path, order): (&str, WalkOrder),
+    ) -> Result<Batches, Refused> {
+        let reader = ZnodeReader::new(&caller.ids);
+        let begun = look(console, |server| server.begin_walk(&reader, path, order));
+        let (walk, first) = begun.map_err(|refusal| Refused::look(path, &refusal))?;
+        let bytes_max = console.handle.frame_max() / 2;
+        Ok(Batches { ids: caller.ids.clone(), walk, waiting: first.into(), bytes_max })
+    }
+
+    /// The next znodes, at most as many as go into one multi; `None` after the last.
+    pub(super) async fn next(&mut self, console: &Console) -> Option<Vec<Visited>> {
+        while self.waiting.len() < OPS_MAX && !self.walk.is_over() {
+            let more = {
+                let reader = ZnodeReader::new(&self.ids);
+                look(console, |server| server.walk_on(&reader, &mut self.walk, IN_A_LOOK))
+            };
+            self.waiting.extend(more);
+            tokio::time::sleep(BETWEEN).await;
+        }
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(next) = self.waiting.front() {
+            bytes += next.path.len() + OP_BYTES;
+            if batch.len() == OPS_MAX || !batch.is_empty() && bytes > self.bytes_max {
+                break;
+            }
+            batch.extend(self.waiting.pop_front());
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+}
+
+/// Deletes znodes in this order, each with its version or at any (-1). Those that are gone already count as done. At a
+/// refusal those before it are deleted all the same.
+pub(super) async fn deletes(
+    console: &Arc<Console>,
+    caller: &Caller,
+    run: &Run,
+    mut ops: Vec<(String, i32)>,
+) -> Result<(), Refused> {
+    let began = Instant::now();
+    while let Some((first, _)) = ops.first() {
+        let client = inner_client::client(console, caller).await.map_err(|_| Refused::no_session(first))?;
+        match delete_together(&client, &ops).await {
+            Ok(()) => {
+                run.add_done(ops.len());
+                return Ok(());
+            }
+            Err((at, error)) if error.is_no_node() => {
+                ops.remove(at);
+                run.add_done(1);
+            }
+            Err((_, error)) if may_try_again(&error) && began.elapsed() < PATIENCE => {
+                tokio::time::sleep(PAUSE).await;
+            }
+            Err((at, error)) => {
+                let refused = Refused::by(&ops[at].0, Change::Delete, &error);
+                if at > 0 && delete_together(&client, &ops[..at]).await.is_ok() {
+                    run.add_done(at);
+                }
+                return Err(refused);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a delete may be sent again: it does no harm twice.
+fn may_try_again(error: &Error) -> bool {
+    error.is_connection_trouble() || error.is_session_over() || error.code() == Some(ErrorCode::SessionMoved)
+}
+
+/// The error has the place of the operation that was refused.
+async fn delete_together(client: &Client, ops: &[(String, i32)]) -> Result<(), (usize, Error)> {
+    let multi = ops.iter().fold(client.multi(), |multi, (path, version)| multi.delete(path, *version));
+    multi.commit().await.map(drop).map_err(|error| match &error {
+        Error::Multi { index, .. } if *index < ops.len() => (*index, error),
+        _ => (0, error),
+    })
+}
+
+/// The sentence that a run says about its end.
+pub(super) fn stopped_at(refused: &Refused) -> String {
+    format!("Stopped at {}: {}", shown::quoted(&refused.path), refused.sentence)
+}

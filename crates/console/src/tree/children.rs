@@ -1,0 +1,200 @@
+//! The children of a znode, page by page.
+//!
+//! By name, each page is read from the tree itself, which has the names in order: so no page depends on how many there
+//! are, and a child that exists throughout is neither skipped nor shown twice. The other orders need the whole list
+//! ([`super::listing`]).
+
+use super::{
+    aside, cursor, identity,
+    listing::{self, ListKey, Listing, Place, Sort, in_a_look},
+    look,
+    params::Params,
+    refusal::refused,
+    shown,
+};
+use crate::{
+    error::ApiError,
+    rights::{self, Caller},
+    state::Console,
+};
+use axum::{Json, extract::State, http::HeaderMap};
+use ostler_proto::{acl::Id, id::Zxid, stat::Stat};
+use ostler_server_core::report::znodes::{ChildReport, NamesFrom, ParentReport, ZnodeReader};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The list that a caller asks for.
+struct Question {
+    path: String,
+    sort: Sort,
+    is_descending: bool,
+    starts_with: String,
+    limit: usize,
+    from: Option<Cursor>,
+    who: Vec<Id>,
+    is_viewer: bool,
+}
+
+/// Where a list goes on.
+#[derive(Serialize, Deserialize)]
+struct Cursor {
+    /// The cversion at which the list began, and the parent's czxid then.
+    cversion: i32,
+    czxid: i64,
+    place: Place,
+}
+
+/// A page of names, and the place behind it if there are more.
+struct Page {
+    /// The parent when the list began.
+    began: (Zxid, i32),
+    names: Vec<String>,
+    next: Option<Place>,
+}
+
+/// `GET /tree/children`.
+pub(super) async fn children(
+    State(console): State<Arc<Console>>,
+    caller: Caller,
+    headers: HeaderMap,
+    params: Params,
+) -> Result<Json<Value>, ApiError> {
+    const SORTS: [(&str, Sort); 3] =
+        [("name", Sort::Name), ("sequence", Sort::Sequence), ("changed", Sort::Changed)];
+    let question = Question {
+        path: params.path("path")?,
+        sort: params.word("sort", &SORTS)?,
+        is_descending: params.word("order", &[("asc", false), ("desc", true)])?,
+        starts_with: params.text("starts_with").unwrap_or_default().to_owned(),
+        limit: params.limit()?,
+        from: params.text("cursor").map(cursor::read).transpose()?,
+        who: identity(&caller),
+        is_viewer: rights::is_viewer(&caller, &headers, &console),
+    };
+    aside(move || {
+        let reader = ZnodeReader::new(&caller.ids);
+        let page = match (question.sort, question.is_descending) {
+            (Sort::Name, false) => page_by_name(&console, &reader, &question)?,
+            _ => page_of_list(&console, &reader, &question)?,
+        };
+        answer(&console, &reader, &question, page).map(Json)
+    })
+    .await
+}
+
+fn page_by_name(console: &Console, reader: &ZnodeReader, question: &Question) -> Result<Page, ApiError> {
+    let from = match &question.from {
+        Some(cursor) => NamesFrom::After(&cursor.place.name),
+        None => NamesFrom::At(&question.starts_with),
+    };
+    let wanted = (from, question.limit + 1);
+    let seen = look(console, |server| server.child_names(reader, &question.path, wanted));
+    let (parent, mut names) = seen.map_err(|refusal| refused(&question.path, refusal))?;
+    // The names are in order, so the others come behind all that begin with the text.
+    names.retain(|name| name.starts_with(&question.starts_with));
+    let has_more = names.len() > question.limit;
+    names.truncate(question.limit);
+    let last = names.last().filter(|_| has_more);
+    let next = last.map(|name| Place { rank: 0, name: name.clone() });
+    Ok(Page { began: began(question, &parent.stat), names, next })
+}
+
+fn page_of_list(console: &Console, reader: &ZnodeReader, question: &Question) -> Result<Page, ApiError> {
+    let (began, list) = list_for(console, reader, question)?;
+    let place = question.from.as_ref().map(|cursor| &cursor.place);
+    let mut behind = list.behind(place, (question.is_descending, &question.starts_with));
+    let page: Vec<(i64, &str)> = behind.by_ref().take(question.limit).collect();
+    let has_more = behind.next().is_some();
+    let last = page.last().filter(|_| has_more);
+    let next = last.map(|(rank, name)| Place { rank: *rank, name: (*name).to_owned() });
+    let names = page.into_iter().map(|(_, name)| name.to_owned()).collect();
+    Ok(Page { began, names, next })
+}
+
+/// The list that a page is of: the one of the page before, if it is still kept.
+fn list_for(
+    console: &Console,
+    reader: &ZnodeReader,
+    question: &Question,
+) -> Result<((Zxid, i32), Arc<Listing>), ApiError> {
+    let parent = look(console, |server| server.child_names(reader, &question.path, (NamesFrom::At(""), 0)));
+    let (parent, _) = parent.map_err(|refusal| refused(&question.path, refusal))?;
+    let (czxid, cversion) = began(question, &parent.stat);
+    let who = if question.sort == Sort::Changed { question.who.clone() } else { Vec::new() };
+    let key = ListKey { path: question.path.clone(), czxid, cversion, sort: question.sort, who };
+    if let Some(list) = console.tree.lists.find(&key, question.from.is_none()) {
+        return Ok(((czxid, cversion), list));
+    }
+    let (parent, list) = listing::make(console, reader, (&question.path, question.sort, &question.who))?;
+    Ok((began(question, &parent.stat), list))
+}
+
+/// The parent's czxid, and the cversion when the list began.
+fn began(question: &Question, parent: &Stat) -> (Zxid, i32) {
+    match &question.from {
+        Some(cursor) => (Zxid::from_wire(cursor.czxid), cursor.cversion),
+        None => (parent.czxid, parent.cversion),
+    }
+}
+
+fn answer(
+    console: &Console,
+    reader: &ZnodeReader,
+    question: &Question,
+    page: Page,
+) -> Result<Value, ApiError> {
+    let mut items = Vec::with_capacity(page.names.len());
+    let mut parent: Option<ParentReport> = None;
+    let mut chunks: Vec<&[String]> = page.names.chunks(in_a_look(&question.path)).collect();
+    if chunks.is_empty() {
+        chunks.push(&[]);
+    }
+    for names in chunks {
+        let seen = look(console, |server| server.children_named(reader, &question.path, names));
+        let (now, children) = seen.map_err(|refusal| refused(&question.path, refusal))?;
+        parent = Some(now);
+        items.extend(children.iter().map(|child| row(&question.path, child, question.is_viewer)));
+    }
+    let Some(ParentReport { stat, zxid }) = parent else {
+        return Err(ApiError::bad("The list has no page."));
+    };
+    let (czxid, cversion) = page.began;
+    let next = page.next.and_then(|place| cursor::write(&Cursor { cversion, czxid: czxid.to_wire(), place }));
+    let changes = match stat.czxid == czxid {
+        true => stat.cversion.wrapping_sub(cversion),
+        // The parent was deleted and created again.
+        false => stat.cversion.saturating_add(1),
+    };
+    Ok(json!({
+        "items": items,
+        "next": next,
+        "truncated": false,
+        "as_of_zxid": zxid.to_string(),
+        "cversion": cversion,
+        "changes_since": changes,
+        "total": stat.num_children,
+    }))
+}
+
+fn row(parent: &str, child: &ChildReport, is_viewer: bool) -> Value {
+    let Some(seen) = &child.seen else {
+        return json!({
+            "name": child.name, "kind": null, "num_children": null, "data_length": null, "version": null,
+            "mzxid": null, "mtime_ms": null, "has_quota": null, "watched": null, "may_read": child.may_read,
+        });
+    };
+    let path = format!("{}/{}", if parent == "/" { "" } else { parent }, child.name);
+    json!({
+        "name": child.name,
+        "kind": shown::kind(&path, seen.kind),
+        "num_children": seen.stat.num_children,
+        "data_length": seen.stat.data_length,
+        "version": seen.stat.version,
+        "mzxid": seen.stat.mzxid.to_string(),
+        "mtime_ms": seen.stat.mtime,
+        "has_quota": seen.has_quota,
+        "watched": is_viewer.then_some(seen.is_watched),
+        "may_read": child.may_read,
+    })
+}

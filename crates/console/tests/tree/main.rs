@@ -1,0 +1,10 @@
+//! The tree of the console, asked by HTTP at a real server, and compared with what a client sees there.
+
+mod children;
+mod history;
+mod reads;
+mod rights;
+mod runs;
+mod search;
+mod server;
+mod writes;
