@@ -12,6 +12,7 @@ mod error;
 mod identity;
 mod inner_client;
 mod people;
+mod recipes;
 pub mod rights;
 mod security;
 mod state;
@@ -56,10 +57,10 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    recipes::reads(api)
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    recipes::changes(api)
 }

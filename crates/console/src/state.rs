@@ -3,6 +3,7 @@
 use crate::{
     inner_client::Clients,
     people::{self, People, Ticket},
+    recipes::RecipesState,
 };
 use ostler_server::admin::AdminHandle;
 
@@ -16,12 +17,15 @@ pub(crate) struct Console {
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
     pub(crate) token: Ticket,
+    /// The state that only the pages about leadership need.
+    pub(crate) recipes: RecipesState,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        Some(Console { handle, people: People::default(), clients: Clients::default(), token })
+        let (people, clients, recipes) = (People::default(), Clients::default(), RecipesState::default());
+        Some(Console { handle, people, clients, token, recipes })
     }
 }
