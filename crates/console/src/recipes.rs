@@ -21,7 +21,7 @@ use axum::{
     routing::{get, post},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use gather::{Looks, SeenGroup, Snapshot};
+use gather::{Looks, Owned, SeenGroup, Snapshot};
 use handovers::Handovers;
 use offer::ALARMS;
 use ostler_proto::path;
@@ -252,10 +252,10 @@ async fn group(
         let looks = Looks(&shared.handle);
         let queue = looks.contenders(&seen.group.queue[..seen.group.queue.len().min(QUEUE_MAX)]);
         let owner = seen.holder.as_ref().and_then(|holder| holder.znode.owner);
-        let owned = owner.map_or_else(Vec::new, |session| looks.owned(session, OWNED_MAX));
+        let owned = owner.map_or_else(Owned::default, |session| looks.owned(session, OWNED_MAX));
         let holder = seen.holder.as_ref().map(|holder| &holder.znode.acl);
         let acls = seen.acls.iter().flatten().chain(queue.iter().map(|one| &one.znode.acl));
-        let acls = acls.chain(holder).chain(owned.iter().filter_map(|(_, acl)| acl.as_ref()));
+        let acls = acls.chain(holder).chain(owned.paths.iter().filter_map(|(_, acl)| acl.as_ref()));
         let readable = Readable::of(&looks, &ids, acls);
         if !readable.shows(seen) {
             return Err(no_group(&path));
@@ -272,19 +272,15 @@ async fn group(
 }
 
 /// The way to hand over, and the paths that the holder's session owns as far as the caller may list them.
-fn offered(
-    seen: &SeenGroup,
-    owned: Vec<(String, Option<ostler_server_core::report::holders::ReadAcl>)>,
-    readable: &Readable,
-) -> Value {
+fn offered(seen: &SeenGroup, owned: Owned, readable: &Readable) -> Value {
     let Some(holder) = &seen.holder else {
         let sentence = "Nobody holds, so there is nothing to hand over.";
         return json!({ "way": "none", "sentence": sentence, "owns": [], "owns_left_out": 0 });
     };
     let offer = holder.offer(&seen.group);
-    let all = owned.len();
     let may_list = |acl: &Option<_>| acl.as_ref().is_some_and(|acl| readable.has(acl));
-    let owns: Vec<String> =
-        owned.into_iter().filter(|(_, acl)| may_list(acl)).map(|(path, _)| path).collect();
-    json!({ "way": offer.way.name(), "sentence": offer.sentence, "owns_left_out": all - owns.len(), "owns": owns })
+    let listed = owned.paths.into_iter().filter(|(_, acl)| may_list(acl));
+    let owns: Vec<String> = listed.map(|(path, _)| path).collect();
+    let left_out = owned.count.saturating_sub(owns.len());
+    json!({ "way": offer.way.name(), "sentence": offer.sentence, "owns": owns, "owns_left_out": left_out })
 }

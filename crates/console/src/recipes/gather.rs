@@ -83,6 +83,14 @@ impl SeenContender {
     }
 }
 
+/// The ephemerals of a session.
+#[derive(Default)]
+pub(crate) struct Owned {
+    /// The first of them, each with the ACL of its parent.
+    pub(crate) paths: Vec<(String, Option<ReadAcl>)>,
+    pub(crate) count: usize,
+}
+
 /// Looks at the core in small parts.
 pub(crate) struct Looks<'a>(pub(crate) &'a AdminHandle);
 
@@ -219,9 +227,10 @@ impl Looks<'_> {
         self.each(queue, contender).into_iter().flatten().collect()
     }
 
-    /// The paths of a session's ephemerals, at most `max`, each with the ACL of its parent.
-    pub(crate) fn owned(&self, session: SessionId, max: usize) -> Vec<(String, Option<ReadAcl>)> {
+    /// The first paths of a session's ephemerals, each with the ACL of its parent; and the number of all.
+    pub(crate) fn owned(&self, session: SessionId, max: usize) -> Owned {
         let mut owned: Vec<String> = Vec::new();
+        let count = self.look(|_, server| server.tree().ephemerals(session).len());
         loop {
             let part = self.look(|_, server| {
                 let after = owned.last().map_or("", |path| &**path);
@@ -241,7 +250,7 @@ impl Looks<'_> {
         let acls = self.each(&owned, |_, server, path| {
             server.recipe_znode(path::parent(path).unwrap_or("/")).map(|parent| parent.acl)
         });
-        owned.into_iter().zip(acls).collect()
+        Owned { paths: owned.into_iter().zip(acls).collect(), count }
     }
 }
 

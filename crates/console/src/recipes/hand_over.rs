@@ -121,7 +121,8 @@ fn target(now: Snapshot, readable: &Readable, wanted: &Wanted, way: Way) -> Resu
     let offer = holder.offer(&group.group);
     // Whatever is offered, the session can be ended.
     if offer.way != way && (way != Way::Expire || offer.way == Way::None) {
-        let sentence = format!("This way is not offered for this holder. {}", offer.sentence);
+        let sentence =
+            format!("Nothing was done. For this holder the way is {}: {}", offer.way.name(), offer.sentence);
         return Err(changed(&sentence));
     }
     let next = group.group.queue.get(group.group.holding).map(|next| next.path.clone());

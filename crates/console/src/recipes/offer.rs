@@ -73,17 +73,17 @@ pub(crate) fn for_holder(group: &Group, facts: HolderFacts<'_>) -> Offer {
         (Maker::Ostler, _) | (Maker::Curator, _) if is_revocable(group, facts) => for_revocable(facts),
         (Maker::Ostler, _) => offer(
             Way::Expire,
-            "The session of the holder is ended, with all that it owns. This recipe of Ostler does not watch its znode by \
+            "The session of the holder is to be ended, with all that it owns. This recipe of Ostler does not watch its znode by \
              itself, so the znode alone is not deleted.",
         ),
         (Maker::Curator, _) if is_lock(group) && is_unseen(facts) => offer(
             Way::Expire,
-            "The session of the holder is ended, with all that it owns. Its client is connected to another server; only \
+            "The session of the holder is to be ended, with all that it owns. Its client is connected to another server; only \
              there it can be seen whether the lock is revocable.",
         ),
         _ => offer(
             Way::Expire,
-            "The session of the holder is ended, with all that it owns. Its znode alone is not deleted: the program may \
+            "The session of the holder is to be ended, with all that it owns. Its znode alone is not deleted: the program may \
              not notice, and two would hold.",
         ),
     }
@@ -93,13 +93,13 @@ fn for_own_leader(facts: HolderFacts<'_>) -> Offer {
     match facts.watches_itself {
         Some(false) => offer(
             Way::Expire,
-            "The session of the holder is ended, with all that it owns. The holder does not watch its znode now, as a \
+            "The session of the holder is to be ended, with all that it owns. The holder does not watch its znode now, as a \
              leader of Ostler does, so the znode alone is not deleted.",
         ),
         _ => offer(
             Way::Fence,
-            "The znode of the holder is deleted. The holder watches it and stops leading, and the fence refuses its later \
-             writes. Its session lives on.",
+            "The znode of the holder is to be deleted. The holder watches it and stops leading, and the fence refuses its \
+             later writes. Its session lives on.",
         ),
     }
 }
@@ -113,7 +113,7 @@ fn for_revocable(facts: HolderFacts<'_>) -> Offer {
     }
     offer(
         Way::Revoke,
-        "The holder is asked to release the lock, by data in its znode that it watches. It decides.",
+        "The holder is to be asked to release the lock, by data in its znode that it watches. It decides.",
     )
 }
 

@@ -2,6 +2,7 @@
 
 use super::{
     gather::{Looks, SeenContender, SeenGroup},
+    groups::REVOKED,
     offer::Alarm,
 };
 use ostler_proto::acl::Id;
@@ -91,7 +92,9 @@ pub(crate) fn queued(seen: &SeenContender, readable: &Readable, (place, holds): 
 
 /// The id that the program has written into its znode; `None` if it has written none, or the caller may not read it.
 fn id(seen: &SeenContender, readable: &Readable) -> Option<String> {
-    let text = str::from_utf8(&seen.znode.data).ok().filter(|_| readable.has(&seen.znode.acl))?;
+    // Who is asked to release has lost its id.
+    let data = Some(&*seen.znode.data).filter(|data| *data != REVOKED);
+    let text = str::from_utf8(data?).ok().filter(|_| readable.has(&seen.znode.acl))?;
     // kazoo's queue for a semaphore has the text of a Python value.
     let quoted = text.strip_prefix("b'").and_then(|text| text.strip_suffix('\''));
     let text = quoted.filter(|_| seen.contender.form == super::patterns::Form::KazooLock).unwrap_or(text);

@@ -1,0 +1,6 @@
+//! The pages about leadership, at a real server, with programs that hold by Ostler's recipes.
+
+mod groups;
+mod hand_over;
+mod rights;
+mod world;
