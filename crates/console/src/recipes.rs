@@ -36,7 +36,7 @@ use std::{
 };
 use tokio::task::spawn_blocking;
 
-/// What was gathered is shown to all callers for this time.
+/// The groups are shown to all callers for this time after they were gathered.
 const KEPT_FOR: Duration = Duration::from_secs(2);
 /// The most results that are kept.
 const KEPT_MAX: usize = 16;

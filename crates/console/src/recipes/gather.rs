@@ -101,7 +101,7 @@ impl Looks<'_> {
         seen
     }
 
-    /// What `look` returns for each of these, a number of them at a time.
+    /// The results of `look` for each of these, a number of them at a time.
     fn each<K, T>(&self, keys: &[K], look: impl Fn(Now, &Server, &K) -> T) -> Vec<T> {
         let mut seen = Vec::with_capacity(keys.len());
         for part in keys.chunks(ZNODES_PER_LOOK) {
@@ -222,7 +222,7 @@ impl Looks<'_> {
         both.map(|(group, (first, acls))| seen(group, first, acls, &dead)).collect()
     }
 
-    /// What is seen of these contenders. Those that are gone are left out.
+    /// These contenders as they are now. Those that are gone are left out.
     pub(crate) fn contenders(&self, queue: &[Contender]) -> Vec<SeenContender> {
         self.each(queue, contender).into_iter().flatten().collect()
     }

@@ -92,7 +92,7 @@ pub(crate) fn queued(seen: &SeenContender, readable: &Readable, (place, holds): 
 
 /// The id that the program has written into its znode; `None` if it has written none, or the caller may not read it.
 fn id(seen: &SeenContender, readable: &Readable) -> Option<String> {
-    // Who is asked to release has lost its id.
+    // The id of a holder that is asked to release is overwritten.
     let data = Some(&*seen.znode.data).filter(|data| *data != REVOKED);
     let text = str::from_utf8(data?).ok().filter(|_| readable.has(&seen.znode.acl))?;
     // kazoo's queue for a semaphore has the text of a Python value.

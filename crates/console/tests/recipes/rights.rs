@@ -1,4 +1,4 @@
-//! Who may see groups, and who may hand over.
+//! The rights to see groups, and to hand over.
 
 use crate::world::{AS_ANN, AS_BOB, World};
 use ostler_client::{Acl, Id, Perms};
@@ -82,7 +82,7 @@ async fn only_operators_hand_over() {
     assert_eq!(ask(AS_ANN), (200, String::new()));
 }
 
-/// What an operator may not read is not handed over, either.
+/// A group that an operator may not read is not handed over, either.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_does_not_hand_over_what_the_tree_hides() {
     let world = World::start().await;

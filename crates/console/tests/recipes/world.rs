@@ -113,7 +113,7 @@ impl World {
         group
     }
 
-    /// The group, as soon as `wanted` returns true for it. What was gathered is shown for 2 s.
+    /// The group, as soon as `wanted` returns true for it. The server shows for 2 s what it has gathered.
     pub(crate) async fn group_when(&self, path: &str, mut wanted: impl FnMut(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -16,7 +16,7 @@ use ostler_tree::{AclRef, Znode, watch::WatcherKind};
 /// The most bytes of a znode's data in a report.
 const DATA_MAX: usize = 256;
 
-/// Who may read a znode: its ACL at the moment of a look.
+/// A znode's ACL at the moment of a look, to find out later who may read it.
 #[derive(Debug, Clone)]
 pub struct ReadAcl(AclRef);
 
@@ -47,7 +47,7 @@ pub struct RecipeZnode {
     /// Whether its owner's client watches its data, by a standard watch. `None` if that client is not connected to this
     /// server, which therefore does not know.
     pub owner_watches: Option<bool>,
-    /// Who may read it.
+    /// Its ACL.
     pub acl: ReadAcl,
 }
 
