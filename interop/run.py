@@ -52,7 +52,7 @@ KAZOO_SECURE = ["--tls", "--sasl", "--kerberos", "--select", "SSL or SASL"]
 
 PEERS_OF = {
     "clients": ["zk39", "zk38", "cli_mt", "node"],
-    "recipes": ["zk39"],
+    "recipes": ["zk39", "venv"],
     "kazoo": ["venv"],
     "differential": ["zk39"],
     "counters": ["zk39"],
@@ -102,6 +102,7 @@ def checks(args, port):
         ],
         "recipes": [
             Check("recipes-data", "recipes.data", common),
+            Check("console-groups", "recipes.console_groups", common),
             Check("contend", "recipes.contend", common + quick),
             Check(
                 "contend-java-3.9",

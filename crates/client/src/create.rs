@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     operation::{Direct, Operation, finish, spanned},
     protected::{self, ProtectionId},
+    recipe_tag::RecipeTag,
     shared::Create2,
 };
 use ostler_proto::{
@@ -106,6 +107,12 @@ impl<'a> Create<'a> {
     /// background.
     pub fn protected(self) -> Self {
         let id = self.client.shared().new_id();
+        self.protected_as(id)
+    }
+
+    /// [`protected`](Create::protected) with a tag in the id: a recipe of Ostler creates the znode.
+    pub fn protected_with_tag(self, tag: RecipeTag) -> Self {
+        let id = self.client.shared().new_id().with_tag(tag);
         self.protected_as(id)
     }
 

@@ -107,6 +107,7 @@ mod outcome;
 pub mod paths;
 mod protected;
 mod reads;
+mod recipe_tag;
 mod retry;
 mod session;
 mod shared;
@@ -135,6 +136,7 @@ pub use ostler_proto::{
 };
 pub use protected::{ProtectionId, without_protection};
 pub use reads::Read;
+pub use recipe_tag::RecipeTag;
 pub use retry::RetryPolicy;
 pub use rustls;
 pub use session::{Hold, Session};

@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     operation::Operation,
     paths::join,
+    recipe_tag::RecipeTag,
     retry::Tries,
 };
 use ostler_planted::{self as planted, Bug};
@@ -23,7 +24,7 @@ use std::fmt;
 use tracing::Instrument;
 use uuid::Uuid;
 
-const PREFIX: &str = "_c_";
+pub(crate) const PREFIX: &str = "_c_";
 
 /// The id in the name of a protected znode: a UUID. Curator's protection id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,6 +35,12 @@ impl ProtectionId {
     #[allow(clippy::new_without_default)]
     pub fn new() -> ProtectionId {
         ProtectionId(Uuid::new_v4())
+    }
+
+    /// This id with a tag in it.
+    #[must_use]
+    pub fn with_tag(self, tag: RecipeTag) -> ProtectionId {
+        ProtectionId(tag.mark(self.0))
     }
 
     /// Whether a znode's name has this id: `_c_` id `-` and any text.

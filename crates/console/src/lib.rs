@@ -12,6 +12,7 @@ mod error;
 mod identity;
 mod inner_client;
 mod people;
+mod recipes;
 pub mod rights;
 mod security;
 mod state;
@@ -57,10 +58,10 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    tree::reads(api)
+    recipes::reads(tree::reads(api))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    tree::changes(api)
+    recipes::changes(tree::changes(api))
 }

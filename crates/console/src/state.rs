@@ -3,6 +3,7 @@
 use crate::{
     inner_client::Clients,
     people::{self, People, Ticket},
+    recipes::RecipesState,
     tree::TreeState,
 };
 use ostler_server::admin::AdminHandle;
@@ -19,18 +20,16 @@ pub(crate) struct Console {
     pub(crate) token: Ticket,
     /// The state that only the pages of the tree need.
     pub(crate) tree: TreeState,
+    /// The state that only the pages about leadership need.
+    pub(crate) recipes: RecipesState,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        Some(Console {
-            handle,
-            people: People::default(),
-            clients: Clients::default(),
-            token,
-            tree: TreeState::default(),
-        })
+        let (people, clients) = (People::default(), Clients::default());
+        let (tree, recipes) = (TreeState::default(), RecipesState::default());
+        Some(Console { handle, people, clients, token, tree, recipes })
     }
 }

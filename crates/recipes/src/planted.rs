@@ -35,6 +35,7 @@ async fn find_or_create(
     id: ProtectionId,
     mut may_exist: bool,
 ) -> Result<QueuePlace> {
+    let id = id.with_tag(spec.tag);
     let path = paths::join(spec.path, &format!("_c_{id}-{}", spec.word));
     loop {
         let names = match may_exist {

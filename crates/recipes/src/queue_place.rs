@@ -6,7 +6,7 @@ use crate::{
     fencing::{Fence, Token},
     queue_order::{Arrivals, Position, Queue, arrival_in, number_of, unordered_by_number},
 };
-use ostler_client::{Client, CreateMode, Created, Operation, Session, paths};
+use ostler_client::{Client, Created, Operation, RecipeTag, Session, paths};
 use ostler_planted::{self as planted, Bug};
 use tokio::sync::oneshot;
 
@@ -19,6 +19,8 @@ pub(crate) struct PlaceSpec<'a> {
     pub(crate) word: &'a str,
     /// The data of the contender's znode.
     pub(crate) data: &'a [u8],
+    /// Says in the contender's name which recipe it belongs to.
+    pub(crate) tag: RecipeTag,
 }
 
 /// A place in the queue. Its znode is deleted in the background when this is dropped.
@@ -75,8 +77,9 @@ impl QueuePlace {
         let (to, taken) = oneshot::channel();
         let (runtime, session, running) = (session.runtime(), session.clone(), running.clone());
         let (path, word, data) = (spec.path.to_owned(), spec.word.to_owned(), spec.data.to_owned());
+        let tag = spec.tag;
         runtime.spawn(async move {
-            let spec = PlaceSpec { path: &path, word: &word, data: &data };
+            let spec = PlaceSpec { path: &path, word: &word, data: &data, tag };
             let taken = QueuePlace::take_for_turn(&session, spec).await;
             let taken = taken.map(|mut place| {
                 place.running = Some(running);
@@ -97,11 +100,10 @@ impl QueuePlace {
     /// Creates a znode whose name the caller gives. It is held at once, with the token of an earlier znode.
     pub(crate) async fn take_named(
         session: &Session,
-        path: &str,
-        data: &[u8],
+        (path, spec): (&str, PlaceSpec<'_>),
         token: Token,
     ) -> Result<QueuePlace> {
-        let create = session.create(path, data).mode(CreateMode::Ephemeral).protected();
+        let create = session.create(path, spec.data).ephemeral().protected_with_tag(spec.tag);
         let created = create.creating_container_parents().await?;
         let place = QueuePlace::at(session, &created.path, token);
         place.fence.begin().await?;
@@ -244,7 +246,7 @@ impl Drop for QueuePlace {
 /// Sends the create of a znode at the end of the queue.
 fn send_create(session: &Session, spec: PlaceSpec<'_>) -> Operation<Created> {
     let path = paths::join(spec.path, spec.word);
-    let create = session.create(&path, spec.data).ephemeral_sequential().protected();
+    let create = session.create(&path, spec.data).ephemeral_sequential().protected_with_tag(spec.tag);
     create.creating_container_parents().send()
 }
 

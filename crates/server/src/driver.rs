@@ -25,7 +25,6 @@ use crate::{
     traffic::Traffic,
 };
 use ostler_proto::quorum_packet::Packet;
-use ostler_server_core::stats::traced::TracedRequest;
 use ostler_server_core::{
     ConnId, Effect, Input, Server,
     input::{ClientRequest, Mono},
@@ -34,6 +33,7 @@ use ostler_server_core::{
     sessions::ends::{EndCause, HostState},
     work::WORK_PER_HOLD,
 };
+use ostler_server_core::{Now, audit::AuditRecord, stats::traced::TracedRequest};
 use ostler_zab::leading::LinkId;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
@@ -361,6 +361,18 @@ impl Driver {
             undecided.into_iter().for_each(|record| audit.push(Box::new(record)));
             audit.stop();
         }
+    }
+
+    /// Records the act of an operator in the audit log, if there is one.
+    pub(crate) fn audit(&self, record: AuditRecord) {
+        if let Some(audit) = &self.audit {
+            audit.push(Box::new(record));
+        }
+    }
+
+    /// The time, as the core takes it.
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
     }
 
     /// Ends all waiting: nothing will change any more.

@@ -14,7 +14,7 @@ use crate::{
     queue_place::{PlaceSpec, QueuePlace, Turn},
     session_retry::{self, is_writable},
 };
-use ostler_client::{Client, Session};
+use ostler_client::{Client, RecipeTag, Session};
 use ostler_planted::{self as planted, Bug};
 use std::{
     pin::pin,
@@ -405,7 +405,8 @@ impl Contender {
     /// Waits for the turn and leads, once. The place is kept for the next time, unless its znode is gone.
     async fn contend_in(&mut self, session: &Session, running: &TaskGuard) -> Result<()> {
         self.before_place_of_planted_bug(session).await?;
-        let spec = PlaceSpec { path: &self.path, word: WORD, data: self.id.as_bytes() };
+        let (data, tag) = (self.id.as_bytes(), RecipeTag::LeaderLatch);
+        let spec = PlaceSpec { path: &self.path, word: WORD, data, tag };
         let had_place = self.place.is_some();
         let place = match self.place.take() {
             Some(place) => place,

@@ -6,10 +6,10 @@ use crate::{
     error::{Error, Result},
     fencing::{Fence, FencedMulti, Token},
     lock::{WORD, wait_for_place},
-    queue_place::QueuePlace,
+    queue_place::{PlaceSpec, QueuePlace},
     session_retry,
 };
-use ostler_client::Client;
+use ostler_client::{Client, RecipeTag};
 use ostler_planted::{self as planted, Bug};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{oneshot, watch};
@@ -282,9 +282,9 @@ impl<H: TakeLeadership> Contender<H> {
                 // Cannot be: this holds a sender.
                 std::future::pending::<()>().await;
             }
-            let wait = |session| async move {
-                wait_for_place(&session, &self.path, self.id.as_bytes(), Some(running)).await
-            };
+            let (data, tag) = (self.id.as_bytes(), RecipeTag::LeaderSelector);
+            let spec = PlaceSpec { path: &self.path, word: WORD, data, tag };
+            let wait = |session| async move { wait_for_place(&session, spec, Some(running)).await };
             match session_retry::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
                 Err(Error::Client(error)) if error.may_pass() && self.auto_requeue => {

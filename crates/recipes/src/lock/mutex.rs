@@ -12,7 +12,7 @@ use crate::{
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
-use ostler_client::{Client, Session};
+use ostler_client::{Client, RecipeTag, Session};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
@@ -127,7 +127,8 @@ impl InterProcessMutex {
     }
 
     async fn wait(&self) -> Result<Holding> {
-        let wait = |session| async move { wait_for_place(&session, &self.path, &self.data, None).await };
+        let spec = PlaceSpec { path: &self.path, word: WORD, data: &self.data, tag: RecipeTag::Mutex };
+        let wait = |session| async move { wait_for_place(&session, spec, None).await };
         Ok(Holding(session_retry::in_a_session(&self.client, wait).await?))
     }
 }
@@ -135,12 +136,10 @@ impl InterProcessMutex {
 /// Waits until this contender is first in a mutex's queue, and returns its place.
 pub(crate) async fn wait_for_place(
     session: &Session,
-    path: &str,
-    data: &[u8],
+    spec: PlaceSpec<'_>,
     running: Option<&TaskGuard>,
 ) -> Result<QueuePlace> {
     loop {
-        let spec = PlaceSpec { path, word: WORD, data };
         let mut place = match running {
             Some(running) => QueuePlace::take_while(session, spec, running).await?,
             None => QueuePlace::take_for_turn(session, spec).await?,

@@ -12,7 +12,7 @@ use crate::{
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
-use ostler_client::{Client, Error as ClientError, Session, paths};
+use ostler_client::{Client, Error as ClientError, RecipeTag, Session, paths};
 use ostler_planted::{self as planted, Bug};
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -149,6 +149,11 @@ impl InterProcessReadWriteLock {
         queue_place::participant_nodes(&self.client, &self.path, WRITE).await
     }
 
+    /// A place in the queue with this word.
+    fn spec<'a>(&'a self, word: &'a str) -> PlaceSpec<'a> {
+        PlaceSpec { path: &self.path, word, data: &self.data, tag: RecipeTag::ReadWriteLock }
+    }
+
     /// Creates the znode of a reader in the place of a writer, with the writer's number and token. A token of its own
     /// would be larger than those of writers that already wait.
     async fn read_in_place_of(&self, writing: &Writing) -> Result<Reading> {
@@ -158,12 +163,13 @@ impl InterProcessReadWriteLock {
         }
         let token = writer.fence().token();
         let path = paths::join(&self.path, &downgraded_name(writer.name(), token.0));
-        Ok(Reading(QueuePlace::take_named(writer.session(), &path, &self.data, token).await?))
+        let spec = self.spec(READ);
+        Ok(Reading(QueuePlace::take_named(writer.session(), (&path, spec), token).await?))
     }
 
     /// Creates the znode of a reader at the end of the queue.
     async fn reader_of_planted_bug(&self, session: &Session) -> Result<Reading> {
-        let spec = PlaceSpec { path: &self.path, word: READ, data: &self.data };
+        let spec = self.spec(READ);
         Ok(Reading(QueuePlace::take(session, spec).await?))
     }
 
@@ -190,7 +196,7 @@ impl InterProcessReadWriteLock {
 
     async fn wait_in(&self, session: Session, word: &'static str) -> Result<QueuePlace> {
         loop {
-            let spec = PlaceSpec { path: &self.path, word, data: &self.data };
+            let spec = self.spec(word);
             let mut place = QueuePlace::take_for_turn(&session, spec).await?;
             match place.wait_for_turn(&[READ, WRITE], read_write_position).await? {
                 Turn::Ours => return Ok(place),

@@ -1,6 +1,6 @@
 //! The semaphore: a number of leases, given out in the order of arrival.
 
-use super::mutex::wait_for_place;
+use super::mutex::{WORD as MUTEX, wait_for_place};
 use crate::{
     counter::{CountChanges, SharedCount},
     error::Result,
@@ -8,7 +8,7 @@ use crate::{
     queue_place::{self, PlaceSpec, QueuePlace},
     session_retry,
 };
-use ostler_client::{Bytes, Client, Session, paths};
+use ostler_client::{Bytes, Client, RecipeTag, Session, paths};
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
@@ -177,7 +177,8 @@ impl InterProcessSemaphore {
     async fn wait(&self, session: Session) -> Result<QueuePlace> {
         let mut size = self.size.clone();
         loop {
-            let lock = wait_for_place(&session, &self.locks, &[], None).await?;
+            let queue = PlaceSpec { path: &self.locks, word: MUTEX, data: &[], tag: RecipeTag::Semaphore };
+            let lock = wait_for_place(&session, queue, None).await?;
             let waited = self.wait_as_next(&session, &mut size).await?;
             match lock.leave().await {
                 // The lease is acquired. If the release of the mutex fails, it goes on in the background.
@@ -192,7 +193,7 @@ impl InterProcessSemaphore {
 
     /// Waits for a lease. Only the holder of the mutex waits here, so a returned lease wakes one contender.
     async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<LeaseWait> {
-        let spec = PlaceSpec { path: &self.leases, word: WORD, data: &self.data };
+        let spec = PlaceSpec { path: &self.leases, word: WORD, data: &self.data, tag: RecipeTag::Semaphore };
         let place = QueuePlace::take(session, spec).await?;
         loop {
             let watched = session.get_children(&self.leases).watch().await;
