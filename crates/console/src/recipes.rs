@@ -82,21 +82,32 @@ async fn snapshot(console: &Arc<Console>, under: &str) -> Result<Arc<Snapshot>, 
     let now = Instant::now();
     kept.retain(|_, (since, _)| now.saturating_duration_since(*since) < KEPT_FOR);
     // If all groups are there, those below the path are among them.
-    let all = kept.get("/").filter(|(_, all)| !all.is_cut).or_else(|| kept.get(under));
+    let all = kept.get("/").filter(|(_, all)| !(all.is_cut || all.is_too_large)).or_else(|| kept.get(under));
     if let Some((_, found)) = all {
-        return Ok(found.clone());
+        return not_too_large(found.clone());
     }
     let all = gather(console, "/").await?;
     kept.insert("/".into(), (Instant::now(), all.clone()));
-    if !all.is_cut || under == "/" {
-        return Ok(all);
+    if !(all.is_cut || all.is_too_large) || under == "/" {
+        return not_too_large(all);
     }
     let some = gather(console, under).await?;
     if kept.len() >= KEPT_MAX {
         kept.clear();
     }
     kept.insert(under.into(), (Instant::now(), some.clone()));
-    Ok(some)
+    not_too_large(some)
+}
+
+fn not_too_large(found: Arc<Snapshot>) -> Result<Arc<Snapshot>, ApiError> {
+    if found.is_too_large { Err(too_large()) } else { Ok(found) }
+}
+
+fn too_large() -> ApiError {
+    ApiError::new(
+        Code::TooLarge,
+        "There are more than 200,000 contenders in all queues together. Ask for a part of the tree (under).",
+    )
 }
 
 async fn gather(console: &Arc<Console>, under: &str) -> Result<Arc<Snapshot>, ApiError> {

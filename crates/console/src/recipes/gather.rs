@@ -51,6 +51,8 @@ pub(crate) struct Snapshot {
     pub(crate) wall_ms: i64,
     /// There are more groups than are shown.
     pub(crate) is_cut: bool,
+    /// There are too many contenders. Then there are no groups: a part of a queue does not show who holds.
+    pub(crate) is_too_large: bool,
 }
 
 /// A group, with what was seen of its holder.
@@ -113,19 +115,27 @@ impl Looks<'_> {
     /// All groups whose znodes are within `under`.
     pub(crate) fn groups(&self, under: &str) -> Snapshot {
         let zxid = self.look(|_, server| server.tree().last_processed());
-        let (mut queues, mut is_cut) = self.queues(under);
+        let queues = self.queues(under);
+        let is_too_large = queues.is_none();
+        let mut queues = queues.unwrap_or_default();
         self.add_strays(&mut queues);
         let wanted = groups::wanted(&queues);
         let facts: HashMap<Box<str>, Facts> = self.facts(wanted);
         let mut groups = groups::recognise(queues, |path| facts.get(path));
-        is_cut |= groups.len() > GROUPS_MAX;
+        let is_cut = groups.len() > GROUPS_MAX;
         groups.truncate(GROUPS_MAX);
         self.order(&mut groups);
-        Snapshot { groups: self.seen(groups), zxid, wall_ms: self.look(|now, _| now.wall_ms), is_cut }
+        Snapshot {
+            groups: self.seen(groups),
+            zxid,
+            wall_ms: self.look(|now, _| now.wall_ms),
+            is_cut,
+            is_too_large,
+        }
     }
 
-    /// The ephemerals whose names recipes write, by their parents; and whether these are not all.
-    fn queues(&self, under: &str) -> (Queues, bool) {
+    /// The ephemerals whose names recipes write, by their parents; `None` if there are too many.
+    fn queues(&self, under: &str) -> Option<Queues> {
         let (mut queues, mut count) = (Queues::new(), 0);
         // The queue for a semaphore of kazoo is beside its path.
         let beside = format!("{under}-");
@@ -141,13 +151,13 @@ impl Looks<'_> {
                 }
                 let Some(contender) = Contender::of(path, Some(*session)) else { continue };
                 if count == CONTENDERS_MAX {
-                    return (queues, true);
+                    return None;
                 }
                 count += 1;
                 queues.entry(path::parent(path).unwrap_or("/").into()).or_default().push(contender);
             }
             if part.len() < EPHEMERALS_PER_LOOK {
-                return (queues, false);
+                return Some(queues);
             }
             after = part.into_iter().next_back();
         }

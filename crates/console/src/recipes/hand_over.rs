@@ -8,6 +8,7 @@ use super::{
     gather::{Looks, SeenContender, Snapshot},
     groups::REVOKED,
     offer::Way,
+    patterns::Form,
     shown::Readable,
 };
 use crate::{
@@ -95,6 +96,9 @@ async fn look_again(
     let looked = spawn_blocking(move || {
         let looks = Looks(&shared.handle);
         let now = looks.groups(&wanted.path);
+        if now.is_too_large {
+            return Err(super::too_large());
+        }
         let acls = now.groups.iter().filter_map(|group| group.acls.as_ref()).flatten();
         let readable = Readable::of(&looks, &ids, acls);
         target(now, &readable, &wanted, way)
@@ -113,7 +117,7 @@ fn target(now: Snapshot, readable: &Readable, wanted: &Wanted, way: Way) -> Resu
     if *holder.contender.path != *wanted.holder || !is_same_token {
         return Err(changed("Another one holds now. Look at the queue again."));
     }
-    if wanted.token.is_none() && holder.contender.number.is_none() {
+    if wanted.token.is_none() && holder.contender.form == Form::Leader {
         return Err(ApiError::bad(
             "All holders of this group have znodes with one path, so send the token, too.",
         ));

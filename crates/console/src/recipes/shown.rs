@@ -4,6 +4,7 @@ use super::{
     gather::{Looks, SeenContender, SeenGroup},
     groups::REVOKED,
     offer::Alarm,
+    patterns::Form,
 };
 use ostler_proto::acl::Id;
 use ostler_server_core::report::holders::ReadAcl;
@@ -90,14 +91,23 @@ pub(crate) fn queued(seen: &SeenContender, readable: &Readable, (place, holds): 
     shown
 }
 
+/// Data as text, if it is text. A character that is cut at the end is left out.
+fn text(data: &[u8]) -> Option<&str> {
+    match str::from_utf8(data) {
+        Ok(text) => Some(text),
+        Err(error) if error.error_len().is_none() => str::from_utf8(&data[..error.valid_up_to()]).ok(),
+        Err(_) => None,
+    }
+}
+
 /// The id that the program has written into its znode; `None` if it has written none, or the caller may not read it.
 fn id(seen: &SeenContender, readable: &Readable) -> Option<String> {
     // The id of a holder that is asked to release is overwritten.
     let data = Some(&*seen.znode.data).filter(|data| *data != REVOKED);
-    let text = str::from_utf8(data?).ok().filter(|_| readable.has(&seen.znode.acl))?;
+    let text = text(data?).filter(|_| readable.has(&seen.znode.acl))?;
     // kazoo's queue for a semaphore has the text of a Python value.
     let quoted = text.strip_prefix("b'").and_then(|text| text.strip_suffix('\''));
-    let text = quoted.filter(|_| seen.contender.form == super::patterns::Form::KazooLock).unwrap_or(text);
+    let text = quoted.filter(|_| seen.contender.form == Form::KazooLock).unwrap_or(text);
     let is_binary = text.chars().any(|c| c.is_control() && !c.is_whitespace());
     (!text.is_empty() && !is_binary).then(|| text.chars().take(ID_MAX).collect())
 }

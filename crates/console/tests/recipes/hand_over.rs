@@ -1,7 +1,7 @@
 //! Hand-overs, as an operator asks for them.
 
-use crate::world::{AS_ANN, PATIENCE, World};
-use ostler_client::{Client, CreateMode};
+use crate::world::{ANN, AS_ANN, PATIENCE, World};
+use ostler_client::{Acl, Client, CreateMode, Id, Perms};
 use ostler_recipes::{
     Error,
     leader::{LeaderLatch, LeaderSelector, Leadership},
@@ -75,6 +75,25 @@ fn walk(dir: &std::path::Path) -> Vec<String> {
     let logs = entries.iter().filter(|path| path.to_string_lossy().contains("audit"));
     let own = logs.filter(|path| path.is_file()).map(|path| fs::read_to_string(path).unwrap());
     own.chain(inner).collect()
+}
+
+/// The operator may read the group; the znode is deleted by the server's rights.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_needs_no_permission_to_delete() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let latch = LeaderLatch::new(&client, "/latch", "one");
+    latch.start();
+    let fence = latch.wait_for_leadership().await.unwrap();
+    let id = Id::new("digest", ANN.strip_prefix("digest:").unwrap());
+    client.set_acl("/latch", &[Acl { perms: Perms::READ, id }]).await.unwrap();
+    let holder = world.client().await;
+    let (status, group) = world.get_as(AS_ANN, "/recipes/group?path=/latch");
+    assert_eq!(status, 200, "{group}");
+    let body = json!({ "path": "/latch", "holder": group["holder"]["path"], "way": "fence" });
+    let (status, answer) = world.post_as(AS_ANN, "/recipes/hand-over", &body);
+    assert_eq!(status, 200, "{answer}");
+    assert!(holder.exists(fence.node()).await.unwrap().is_none());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
