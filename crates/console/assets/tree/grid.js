@@ -50,7 +50,7 @@ export function Grid({ tree, active, activate, selected, open }) {
   });
   useLayoutEffect(() => {
     box.current.scrollTop = scrollTo(at, box.current.scrollTop, height, rows);
-  }, [active, at]);
+  }, [active]);
   const move = (/** @type {number} */ row) => activate(tree.rowAt(Math.max(0, Math.min(rows - 1, row))));
   const isOpen = (/** @type {Row | null} */ row) => !row || !!row.child && row.folder.subs.has(row.child.name);
   const toggle = (/** @type {Row | null} */ row) => {

@@ -86,8 +86,9 @@ function Jump({ tree, folder }) {
 
 /** What is listed, as of when. @param {{tree: Tree, folder: Folder, sort: string}} props */
 function Status({ tree, folder, sort }) {
-  const { path, total, hasMore, startsWith, cversion, changes, busy, goal, pages, error } = folder;
-  const far = busy && goal && !pages.has(goal) ? `; on the way to row ${count(goal * PAGE)} …` : '';
+  const { path, total, hasMore, startsWith, cversion, changes, error } = folder;
+  const goal = tree.folders.find(({ busy, goal, pages }) => busy && goal && !pages.has(goal))?.goal;
+  const far = goal ? `; on the way to row ${count(goal * PAGE)} …` : '';
   const said = cversion === null ? (error ? 'not listed' : 'loading …') : html`${hasMore ? `more than ${count(total - 1)} children` : plural(total, 'child', 'children')}
     ${startsWith && html` that start with “<${Text} of=${startsWith} />”`} ${SORTS.find(([name]) => name === sort)?.[1]}, list as of cversion ${cversion}${changes > 0 && html`, <strong>${plural(changes, 'change')} since</strong>`}${far}`;
   return html`<p class="tree-status"><span role="status"><${Text} of=${path} />: ${said}</span>
