@@ -50,7 +50,7 @@ export function Grid({ tree, active, activate, selected, open }) {
   });
   useLayoutEffect(() => {
     box.current.scrollTop = scrollTo(at, box.current.scrollTop, height, rows);
-  }, [active, at]);
+  }, [active]);
   const move = (/** @type {number} */ row) => activate(tree.rowAt(Math.max(0, Math.min(rows - 1, row))));
   const isOpen = (/** @type {Row | null} */ row) => !row || !!row.child && row.folder.subs.has(row.child.name);
   const toggle = (/** @type {Row | null} */ row) => {
@@ -105,7 +105,9 @@ function Line({ number, y, row, total, isActive, selected, isOpen, toggle, pick,
   if (row && !child) {
     return html`<div ...${own} class="tree-note ${isActive ? 'active' : ''}" title=${escaped(note)}><span role="gridcell" aria-colspan="4" style=${indent}>${note ? html`<${Text} of=${note} />` : html`<span class="bar"><span class="unseen">Loading</span></span>`}</span></div>`;
   }
-  const has = !row || child.num_children !== 0;
+  const sub = row?.folder.subs.get(child.name);
+  const children = !row ? total : sub && sub.cversion !== null && !sub.startsWith ? sub.total : child.num_children;
+  const has = !row || children !== 0;
   const path = pathOf(row);
   const unfold = (/** @type {Event} */ event) => {
     event.stopPropagation();
@@ -115,6 +117,6 @@ function Line({ number, y, row, total, isActive, selected, isOpen, toggle, pick,
   const changed = row && !!child.mtime_ms && ago(child.mtime_ms, now).split(' ').slice(0, 2).join(' ');
   return html`<div ...${own} aria-posinset=${row ? at + 1 : 1} aria-setsize=${row ? folder.total : 1} aria-expanded=${has ? isOpen(row) : undefined} aria-selected=${path === selected} class=${isActive ? 'active' : ''} onClick=${() => pick(row)} onDblClick=${unfold}>
     <span role="gridcell" style=${indent}><span class="twist" aria-hidden="true" onClick=${unfold}>${has ? (isOpen(row) ? '▾' : '▸') : ''}</span><span class="name" title=${escaped(path)}><${Text} of=${row ? child.name : '/'} /></span>${marks}</span>
-    ${[count(row ? child.num_children : total), row && bytes(child.data_length), changed].map((cell) => html`<span role="gridcell" class="end">${cell}</span>`)}
+    ${[count(children), row && bytes(child.data_length), changed].map((cell) => html`<span role="gridcell" class="end">${cell}</span>`)}
   </div>`;
 }

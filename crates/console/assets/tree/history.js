@@ -29,10 +29,10 @@ export function History(panel) {
   const [back, putBack] = useState(/** @type {Change | null} */ (null));
   const close = () => putBack(null);
   const line = (/** @type {Change} */ change, /** @type {number} */ at, /** @type {Change | undefined} */ before) => {
-    const { kind, zxid, time_ms, version, length, session, data } = change;
+    const { kind, zxid, time_ms, version, length, session, data, hidden } = change;
     const isPresent = node && version === node.stat.version;
     return html`<li key=${at}><div class="row"><strong>${KINDS[kind] ?? kind}</strong><${Time} ms=${time_ms} />${version !== null && html`<span>version ${version}</span>`}${length !== null && html`<span>${size(length)}</span>`}
-      <span><${SessionLink} id=${session} /></span><${Zxid} of=${zxid} />
+      <span><${SessionLink} id=${session} /></span><${Zxid} of=${zxid} />${hidden && html`<span class="muted">you may not read the value</span>`}
       ${data !== null && html`<${Button} aria-expanded=${shown === at} on=${() => show(shown === at ? -1 : at)}>${before ? 'What changed' : 'Value'}</>${mayWrite && !isPresent && (!node || node.rights.write) && html`<${Button} on=${() => putBack(change)}>Put this value back</>`}`}</div>
       ${shown === at && html`<${Difference} before=${bytesOf(before)} after=${bytesOf(change)} label="What changed with ${zxid}" />`}</li>`;
   };

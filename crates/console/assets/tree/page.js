@@ -3,6 +3,8 @@
 import { get, search, useMe } from '../lib/api.js';
 import { html, loadStyle, useEffect, useMemo, useRef, useState } from '../lib/html.js';
 import { useKeys } from '../lib/keys.js';
+import { useEvents } from '../lib/live.js';
+import { Note } from '../lib/states.js';
 import { count, plural, Text } from '../lib/words.js';
 import { Grid, pathOf } from './grid.js';
 import { ZnodePanel } from './node.js';
@@ -22,6 +24,7 @@ export default function TreePage({ query, go }) {
   const [, redraw] = useState(0);
   const [active, activate] = useState(/** @type {Row | null} */ (null));
   const me = useMe();
+  const ensemble = useEvents('ensemble', '/ensemble', { quiet: true, off: !me?.viewer }).data;
   const sort = query.sort ?? 'name';
   const isDown = query.order === 'desc';
   const present = useRef({ sort, isDown });
@@ -57,6 +60,7 @@ export default function TreePage({ query, go }) {
   return html`<div class="tree-page">
     <h1 class="unseen">Tree</h1>
     <section class="tree-side panel" aria-label="Znodes">
+      ${ensemble?.verdict?.level === 'critical' && !ensemble.leader && html`<${Note} level="critical" sentence="There is no quorum: this is the tree as this server has it, and changes fail." way_out=${ensemble.verdict?.way_out} />`}
       <div class="row"><${Jump} key=${folder.path} tree=${tree} folder=${folder} />
         <select aria-label="Sort" value=${sort} onChange=${typed((sort) => set({ sort }))}>${SORTS.map(([name, title]) => html`<option key=${name} value=${name}>${title}</option>`)}</select>
         <${Button} class="plain" aria-label="Last first" title="Last first" aria-pressed=${isDown} on=${() => set({ order: isDown ? null : 'desc' })}>${isDown ? '↓' : '↑'}</>
@@ -82,8 +86,9 @@ function Jump({ tree, folder }) {
 
 /** What is listed, as of when. @param {{tree: Tree, folder: Folder, sort: string}} props */
 function Status({ tree, folder, sort }) {
-  const { path, total, hasMore, startsWith, cversion, changes, busy, goal, pages, error } = folder;
-  const far = busy && goal && !pages.has(goal) ? `; on the way to row ${count(goal * PAGE)} …` : '';
+  const { path, total, hasMore, startsWith, cversion, changes, error } = folder;
+  const goal = tree.folders.find(({ busy, goal, pages }) => busy && goal && !pages.has(goal))?.goal;
+  const far = goal ? `; on the way to row ${count(goal * PAGE)} …` : '';
   const said = cversion === null ? (error ? 'not listed' : 'loading …') : html`${hasMore ? `more than ${count(total - 1)} children` : plural(total, 'child', 'children')}
     ${startsWith && html` that start with “<${Text} of=${startsWith} />”`} ${SORTS.find(([name]) => name === sort)?.[1]}, list as of cversion ${cversion}${changes > 0 && html`, <strong>${plural(changes, 'change')} since</strong>`}${far}`;
   return html`<p class="tree-status"><span role="status"><${Text} of=${path} />: ${said}</span>

@@ -130,6 +130,7 @@ export interface Change {
   version: number | null;
   data: string | null;
   length: number | null;
+  hidden?: boolean;
 }
 
 export interface ChangePage {
