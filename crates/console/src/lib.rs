@@ -11,9 +11,11 @@ mod assets;
 mod error;
 mod identity;
 mod inner_client;
+mod list;
 mod people;
 pub mod rights;
 mod security;
+mod sessions;
 mod state;
 
 use axum::{Router, middleware, routing::get, routing::post};
@@ -56,7 +58,7 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    sessions::reads(api)
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.

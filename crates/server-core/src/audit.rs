@@ -8,6 +8,7 @@
 mod trail;
 
 use crate::{
+    connections::identities::Identities,
     context::Context,
     effect::Effect,
     input::{ConnId, Now},
@@ -17,7 +18,7 @@ use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use arcstr::ArcStr;
 use core::net::IpAddr;
 use ostler_proto::{
-    acl::Acl,
+    acl::{Acl, Id},
     id::SessionId,
     txn::{Txn, TxnRecord},
 };
@@ -77,6 +78,10 @@ pub enum AuditOperation {
     Reconfig,
     /// A multi that failed as a whole. A successful one has a record for each of its changes.
     Multi,
+    /// An operator ends a session. The caller is the operator, with that session. ZooKeeper cannot do this.
+    ExpireSession,
+    /// An operator has each request counted for a while. The caller is the operator, without a session.
+    MeasureRequests,
     /// An ephemeral znode is deleted as its session ends. Every server records that.
     EphemeralDeletion,
     /// A client's authentication has failed. ZooKeeper does not record that.
@@ -97,6 +102,8 @@ impl AuditOperation {
             AuditOperation::SetAcl => "setAcl",
             AuditOperation::Reconfig => "reconfig",
             AuditOperation::Multi => "multiOperation",
+            AuditOperation::ExpireSession => "expireSession",
+            AuditOperation::MeasureRequests => "measureRequests",
             AuditOperation::EphemeralDeletion => "ephemeralZNodeDeletionOnSessionCloseOrExpire",
             AuditOperation::AuthFailed => "authFailed",
             AuditOperation::ServerStart => "serverStart",
@@ -191,6 +198,27 @@ impl AuditRecord {
     pub fn of_server(wall_ms: i64, operation: AuditOperation, result: AuditResult) -> AuditRecord {
         let caller = AuditCaller::Server { session: None };
         AuditRecord { wall_ms, caller, operation, znode: None, znode_type: None, acl: None, result }
+    }
+
+    /// A record of an operator who ends a session.
+    pub fn of_expired_session(
+        now: Now,
+        session: SessionId,
+        (ids, address): (&[Id], IpAddr),
+        result: AuditResult,
+    ) -> AuditRecord {
+        let users = Identities::new(ids.iter().cloned()).users();
+        let caller = AuditCaller::Client { session, users, address: address.to_canonical() };
+        let operation = AuditOperation::ExpireSession;
+        let wall_ms = now.wall_ms;
+        AuditRecord { wall_ms, caller, operation, znode: None, znode_type: None, acl: None, result }
+    }
+
+    /// A record of an operator who has each request counted for a while.
+    pub fn of_measurement(now: Now, (ids, address): (&[Id], IpAddr)) -> AuditRecord {
+        let session = SessionId::NONE;
+        let record = AuditRecord::of_expired_session(now, session, (ids, address), AuditResult::Success);
+        AuditRecord { operation: AuditOperation::MeasureRequests, ..record }
     }
 
     /// About how many bytes of memory the record takes. The user names are shared, and not counted.

@@ -1,7 +1,11 @@
 //! Data for the four-letter words and the admin interface, all of one moment.
 
+pub mod clients;
+pub mod live_sessions;
 pub mod parts;
 pub mod quotas;
+pub mod sight;
+pub mod watch_walk;
 
 use crate::{
     input::{ConnId, Mono},

@@ -217,25 +217,32 @@ pub(crate) fn serve(accepted: Accepted, service: ClientService) -> impl Future<O
     serve_secured(SecuredStream { stream: ClientStream::Plain(stream), proven: None }, peer, place, service)
 }
 
-/// Serves the connection of a caller of the admin server, who has these addresses and proves this identity.
+/// Serves the connection of a caller of the admin server, who has this address and proves these identities.
 pub(crate) fn serve_inner(
     stream: TcpStream,
     peer: SocketAddr,
-    proven: Option<Id>,
+    proven: Vec<Id>,
     service: ClientService,
 ) -> impl Future<Output = ()> + Send {
-    let place = ConnSlot::uncounted(peer.ip());
-    serve_secured(SecuredStream { stream: ClientStream::Plain(stream), proven }, peer, place, service)
+    serve_as((ClientStream::Plain(stream), proven), peer, ConnSlot::uncounted(peer.ip()), service)
 }
 
-/// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
 fn serve_secured(
     secured: SecuredStream,
     peer: SocketAddr,
     place: ConnSlot,
     service: ClientService,
 ) -> impl Future<Output = ()> + Send {
-    let SecuredStream { stream, proven } = secured;
+    serve_as((secured.stream, secured.proven.into_iter().collect()), peer, place, service)
+}
+
+/// No `async fn`: its task would keep room for the arguments beside the connection that is made of them.
+fn serve_as(
+    (stream, proven): (ClientStream, Vec<Id>),
+    peer: SocketAddr,
+    place: ConnSlot,
+    service: ClientService,
+) -> impl Future<Output = ()> + Send {
     let ClientService { driver, limits, door, .. } = service;
     let (conn, outbox) = driver.accept(peer);
     if matches!(stream, ClientStream::Tls(_)) {
@@ -243,8 +250,8 @@ fn serve_secured(
     } else {
         driver.traffic.count_plain(peer.ip());
     }
-    if let Some(id) = proven {
-        driver.step(Input::Identified { conn, ids: vec![id] });
+    if !proven.is_empty() {
+        driver.step(Input::Identified { conn, ids: proven });
     }
     let throttle = ConnThrottle::of(&driver);
     let mut client = ClientConn {

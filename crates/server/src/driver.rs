@@ -25,7 +25,6 @@ use crate::{
     traffic::Traffic,
 };
 use ostler_proto::quorum_packet::Packet;
-use ostler_server_core::stats::traced::TracedRequest;
 use ostler_server_core::{
     ConnId, Effect, Input, Server,
     input::{ClientRequest, Mono},
@@ -34,6 +33,7 @@ use ostler_server_core::{
     sessions::ends::{EndCause, HostState},
     work::WORK_PER_HOLD,
 };
+use ostler_server_core::{Now, audit::AuditRecord, stats::traced::TracedRequest};
 use ostler_zab::leading::LinkId;
 use parking_lot::{Mutex, MutexGuard};
 use std::{
@@ -363,6 +363,18 @@ impl Driver {
         }
     }
 
+    /// Records the act of an operator in the audit log, if there is one.
+    pub(crate) fn audit(&self, record: AuditRecord) {
+        if let Some(audit) = &self.audit {
+            audit.push(Box::new(record));
+        }
+    }
+
+    /// The time, as the core takes it.
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
     /// Ends all waiting: nothing will change any more.
     pub(crate) fn ended(&self) {
         let core = &mut *self.lock();
@@ -389,6 +401,12 @@ impl Driver {
         look(&core.server, &core.responses)
     }
 
+    /// As [`Driver::inspect`], with the outboxes of the clients.
+    pub(crate) fn inspect_with_outboxes<T>(&self, look: impl FnOnce(&Server, &Outboxes) -> T) -> T {
+        let core = &*self.lock();
+        look(&core.server, &core.outboxes)
+    }
+
     /// The answers to traced requests have been written out.
     pub(crate) fn traced_written(&self, requests: Vec<TracedRequest>) {
         if let Some(traces) = &self.traces {
@@ -409,6 +427,11 @@ impl Driver {
     /// Counts the answer to a word, in this number of parts.
     pub(crate) fn count_word_answered(&self, conn: ConnId, parts: u64) {
         self.lock().server.count_word_answered(conn, parts);
+    }
+
+    /// Counts each request by path and client for this time.
+    pub(crate) fn measure_hot_paths(&self, ms: u64) {
+        self.lock().server.measure_hot_paths(self.clock.now(), ms);
     }
 
     /// Forgets the server's counts (`srst`).

@@ -1,5 +1,8 @@
 //! The handle by which more paths of the admin server, such as those of the console, ask the server.
 
+mod operator;
+pub(crate) mod parts;
+
 use super::{
     access::{Right, Verdict},
     command::Command,
@@ -30,6 +33,8 @@ use tokio::{
 /// Connections of other processes that are closed before an attempt is given up.
 const OTHERS_MAX: usize = 16;
 
+pub use operator::NotExpired;
+
 /// The parameters of a command.
 pub type CommandQuery = BTreeMap<String, String>;
 
@@ -56,7 +61,8 @@ pub enum MayView {
 struct NewConnection {
     stream: TcpStream,
     from: SocketAddr,
-    certificate: Option<Id>,
+    /// The identities that it proves.
+    ids: Vec<Id>,
 }
 
 impl AdminHandle {
@@ -142,6 +148,10 @@ impl AdminHandle {
     /// # Errors
     /// There is no port or descriptor left, or the server ends.
     pub async fn connect(&self, from: SocketAddr, certificate: Option<Id>) -> io::Result<TcpStream> {
+        self.connect_with(from, certificate.into_iter().collect()).await
+    }
+
+    async fn connect_with(&self, from: SocketAddr, ids: Vec<Id>) -> io::Result<TcpStream> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let ours = TcpStream::connect(listener.local_addr()?).await?;
         ours.set_nodelay(true)?;
@@ -153,7 +163,7 @@ impl AdminHandle {
                 continue;
             }
             stream.set_nodelay(true)?;
-            let sent = self.connections.send(NewConnection { stream, from, certificate }).await;
+            let sent = self.connections.send(NewConnection { stream, from, ids }).await;
             return sent.map(|()| ours).map_err(|_| io::Error::other("the server ends"));
         }
         Err(io::Error::other("other processes take the connections of a port on loopback"))
@@ -176,8 +186,8 @@ async fn serve(mut waiting: mpsc::Receiver<NewConnection>, service: ClientServic
     loop {
         tokio::select! {
             next = waiting.recv() => {
-                let Some(NewConnection { stream, from, certificate }) = next else { return };
-                running.spawn(client_conn::serve_inner(stream, from, certificate, service.clone()));
+                let Some(NewConnection { stream, from, ids }) = next else { return };
+                running.spawn(client_conn::serve_inner(stream, from, ids, service.clone()));
             }
             Some(_) = running.join_next() => {}
         }
