@@ -1,8 +1,10 @@
 //! The state that all requests share.
 
 use crate::{
+    clients::Census,
     inner_client::Clients,
     people::{self, People, Ticket},
+    watches::Surveys,
 };
 use ostler_server::admin::AdminHandle;
 
@@ -16,12 +18,23 @@ pub(crate) struct Console {
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
     pub(crate) token: Ticket,
+    /// The watches, as they were a short time ago.
+    pub(crate) surveys: Surveys,
+    /// The clients, as they were a short time ago.
+    pub(crate) census: Census,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        Some(Console { handle, people: People::default(), clients: Clients::default(), token })
+        Some(Console {
+            handle,
+            people: People::default(),
+            clients: Clients::default(),
+            token,
+            surveys: Surveys::default(),
+            census: Census::default(),
+        })
     }
 }

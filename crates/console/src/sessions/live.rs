@@ -6,7 +6,7 @@
 
 use crate::{
     error::ApiError,
-    list::{self, List, Parameters},
+    list::{self, Parameters},
 };
 use ostler_proto::id::SessionId;
 use ostler_server::admin::{AdminHandle, ShownSession};
@@ -44,6 +44,10 @@ impl LiveQuery {
         })
     }
 
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     fn wants(&self, item: &LiveItem) -> bool {
         let is_there = |address: &String| item.address.as_ref().is_some_and(|has| has.contains(&**address));
         self.address.as_ref().is_none_or(is_there)
@@ -71,12 +75,12 @@ pub(crate) struct LiveItem {
 }
 
 impl LiveItem {
-    pub(crate) fn of(shown: ShownSession) -> LiveItem {
+    pub(crate) fn of(handle: &AdminHandle, shown: ShownSession) -> LiveItem {
         let ShownSession { session, has_tls } = shown;
         let conn = session.conn.as_ref();
         LiveItem {
             id: session.session.to_string(),
-            server: session.server.map(|server| server.0),
+            server: session.server.map(|server| list::shown_id(handle, server)),
             address: conn.map(|of| of.peer.to_string()),
             ids: conn.map(|of| of.ids.clone()).unwrap_or_default(),
             is_local: session.is_local,
@@ -90,6 +94,11 @@ impl LiveItem {
             has_tls: conn.map(|_| has_tls),
             since_ms: conn.map(|of| of.since_ms),
         }
+    }
+
+    /// What the server says that knows the session best.
+    pub(crate) fn best(all: impl Iterator<Item = LiveItem>) -> Option<LiveItem> {
+        all.max_by_key(LiveItem::weight)
     }
 
     /// The order of the list. An id that is none comes first.
@@ -113,18 +122,13 @@ pub(crate) struct LivePart {
     pub(crate) next: Option<String>,
 }
 
-impl LivePart {
-    pub(crate) fn into_list(self) -> List<LiveItem> {
-        List { items: self.items, next: self.next, truncated: false }
-    }
-}
-
 /// This server's part. It is gathered in several looks at the core.
 pub(crate) fn part(handle: &AdminHandle, query: &LiveQuery) -> LivePart {
     let (mut items, mut after, mut looked_at) = (Vec::new(), query.after, 0);
     loop {
         let part = handle.live_sessions_after(after, IN_ONE_LOOK);
-        let wanted = part.sessions.into_iter().map(LiveItem::of).filter(|item| query.wants(item));
+        let wanted =
+            part.sessions.into_iter().map(|of| LiveItem::of(handle, of)).filter(|item| query.wants(item));
         items.extend(wanted);
         looked_at += IN_ONE_LOOK;
         if items.len() > query.limit {

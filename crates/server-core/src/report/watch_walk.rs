@@ -6,7 +6,8 @@ use alloc::{string::String, vec::Vec};
 use arcstr::ArcStr;
 use core::net::SocketAddr;
 use ostler_proto::id::SessionId;
-use ostler_tree::watch::{WatchTarget, Watched};
+use ostler_tree::watch::WatchTarget;
+pub use ostler_tree::watch::Watched;
 
 /// How far a walk has come.
 #[derive(Debug, Default)]
