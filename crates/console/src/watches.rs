@@ -87,7 +87,6 @@ trait Entry {
     /// The order in the list.
     type Order: Ord;
     fn order(&self) -> Self::Order;
-    fn server(&self) -> i64;
     /// How far the place in the server's own list moves with this entry.
     fn step(&self, place: &Place) -> Place;
 }

@@ -35,10 +35,6 @@ impl Entry for WatcherRow {
         (self.server, self.connection)
     }
 
-    fn server(&self) -> i64 {
-        self.server
-    }
-
     fn step(&self, place: &Place) -> Place {
         Place { at: self.connection, ..place.clone() }
     }

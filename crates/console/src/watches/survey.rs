@@ -190,10 +190,6 @@ impl Entry for PathRow {
         (Reverse(self.connections), self.server, self.path.clone())
     }
 
-    fn server(&self) -> i64 {
-        self.server
-    }
-
     fn step(&self, place: &Place) -> Place {
         Place { at: place.at + 1, ..place.clone() }
     }
@@ -213,10 +209,6 @@ impl Entry for SessionRow {
 
     fn order(&self) -> Self::Order {
         (Reverse(self.count), self.server)
-    }
-
-    fn server(&self) -> i64 {
-        self.server
     }
 
     fn step(&self, place: &Place) -> Place {
