@@ -8,15 +8,20 @@
 //! `admin.readOnly=false` ([`rights::Writer`], [`rights::Operator`]).
 
 mod assets;
+mod clients;
 mod error;
 mod identity;
 mod inner_client;
+mod list;
+mod operations;
 mod people;
 mod recipes;
 pub mod rights;
 mod security;
+mod sessions;
 mod state;
 mod tree;
+mod watches;
 
 use axum::{Router, middleware, routing::get, routing::post};
 use ostler_server::admin::AdminHandle;
@@ -58,10 +63,12 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    recipes::reads(tree::reads(api))
+    let api = recipes::reads(tree::reads(api));
+    clients::reads(watches::reads(operations::reads(sessions::reads(api))))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    recipes::changes(tree::changes(api))
+    let api = recipes::changes(tree::changes(api));
+    operations::changes(sessions::changes(api))
 }

@@ -23,7 +23,6 @@ pub struct Caller {
     /// Their identities: those of the connection (address, certificate), and those that the sign-in has proven.
     pub ids: Vec<Id>,
     pub(crate) proof: Proof,
-    pub(crate) ticket: Option<Ticket>,
     token: Token,
 }
 
@@ -75,13 +74,13 @@ impl Caller {
         if let Some(written) = text(headers, header::AUTHORIZATION.as_str()) {
             return with_header(console, conn, ids, written);
         }
-        let Some((ticket, person)) = console.people.of(headers, Instant::now()) else {
+        let Some((_, person)) = console.people.of(headers, Instant::now()) else {
             let token = Token::Of(console.token);
-            return Ok(Caller { conn, ids, proof: Proof::None, ticket: None, token });
+            return Ok(Caller { conn, ids, proof: Proof::None, token });
         };
         ids.extend(person.ids.iter().cloned());
         let token = Token::Of(person.token);
-        Ok(Caller { conn, ids, proof: person.proof.clone(), ticket: Some(ticket), token })
+        Ok(Caller { conn, ids, proof: person.proof.clone(), token })
     }
 
     /// Whether they have signed in, or have shown a certificate.
@@ -164,7 +163,7 @@ fn with_header(
     if let Proof::Digest(auth) = &proof {
         ids.extend(console.handle.identities(&conn, scheme, Some(auth)).ok_or_else(refused)?);
     }
-    Ok(Caller { conn, ids, proof, ticket: None, token: Token::NotNeeded })
+    Ok(Caller { conn, ids, proof, token: Token::NotNeeded })
 }
 
 impl FromRequestParts<Arc<Console>> for Caller {

@@ -1,10 +1,12 @@
 //! The state that all requests share.
 
 use crate::{
+    clients::Census,
     inner_client::Clients,
     people::{self, People, Ticket},
     recipes::RecipesState,
     tree::TreeState,
+    watches::Surveys,
 };
 use ostler_server::admin::AdminHandle;
 
@@ -22,14 +24,25 @@ pub(crate) struct Console {
     pub(crate) tree: TreeState,
     /// The state that only the pages about leadership need.
     pub(crate) recipes: RecipesState,
+    /// The watches, as they were a short time ago.
+    pub(crate) surveys: Surveys,
+    /// The clients, as they were a short time ago.
+    pub(crate) census: Census,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        let (people, clients) = (People::default(), Clients::default());
-        let (tree, recipes) = (TreeState::default(), RecipesState::default());
-        Some(Console { handle, people, clients, token, tree, recipes })
+        Some(Console {
+            handle,
+            people: People::default(),
+            clients: Clients::default(),
+            token,
+            tree: TreeState::default(),
+            recipes: RecipesState::default(),
+            surveys: Surveys::default(),
+            census: Census::default(),
+        })
     }
 }

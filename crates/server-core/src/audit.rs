@@ -80,6 +80,8 @@ pub enum AuditOperation {
     Multi,
     /// An operator ends a session. The caller is the operator, with that session. ZooKeeper cannot do this.
     ExpireSession,
+    /// An operator has each request counted for a while. The caller is the operator, without a session.
+    MeasureRequests,
     /// An ephemeral znode is deleted as its session ends. Every server records that.
     EphemeralDeletion,
     /// A client's authentication has failed. ZooKeeper does not record that.
@@ -101,6 +103,7 @@ impl AuditOperation {
             AuditOperation::Reconfig => "reconfig",
             AuditOperation::Multi => "multiOperation",
             AuditOperation::ExpireSession => "expireSession",
+            AuditOperation::MeasureRequests => "measureRequests",
             AuditOperation::EphemeralDeletion => "ephemeralZNodeDeletionOnSessionCloseOrExpire",
             AuditOperation::AuthFailed => "authFailed",
             AuditOperation::ServerStart => "serverStart",
@@ -209,6 +212,13 @@ impl AuditRecord {
         let operation = AuditOperation::ExpireSession;
         let wall_ms = now.wall_ms;
         AuditRecord { wall_ms, caller, operation, znode: None, znode_type: None, acl: None, result }
+    }
+
+    /// A record of an operator who has each request counted for a while.
+    pub fn of_measurement(now: Now, (ids, address): (&[Id], IpAddr)) -> AuditRecord {
+        let session = SessionId::NONE;
+        let record = AuditRecord::of_expired_session(now, session, (ids, address), AuditResult::Success);
+        AuditRecord { operation: AuditOperation::MeasureRequests, ..record }
     }
 
     /// About how many bytes of memory the record takes. The user names are shared, and not counted.

@@ -72,6 +72,8 @@ pub struct CoreConfig {
     pub snapshot_log_bytes: Option<u64>,
     /// Requests that take this time or more, in ms, are kept and logged with their stages; `None`: none are.
     pub slow_request_ms: Option<u64>,
+    /// Requests of this number of bytes or more are noted with the client's address.
+    pub large_request_bytes: usize,
     /// One request in this number is traced ([`Server::take_traced`](crate::Server::take_traced)); `None`: none are.
     pub traced_one_in: Option<NonZeroU64>,
     /// Whether clients' writes and the ends of ephemerals are recorded ([`Effect::Audit`]).
@@ -118,6 +120,7 @@ impl Default for CoreConfig {
             snapshot_txns: 100_000,
             snapshot_log_bytes: Some(4 << 30),
             slow_request_ms: Some(1000),
+            large_request_bytes: usize::MAX,
             traced_one_in: None,
             audit: false,
             audit_auth_failures: true,

@@ -3,6 +3,7 @@
 pub(crate) mod backlog;
 pub(crate) mod counted_queue;
 pub(crate) mod forwarded;
+pub(crate) mod habits;
 pub(crate) mod handshake;
 pub(crate) mod identities;
 pub(crate) mod request_queue;
@@ -25,6 +26,7 @@ use core::{
     ops::Bound::{Excluded, Unbounded},
 };
 use counted_queue::{RequestQueue, WaitingCount};
+use habits::Habits;
 use hashbrown::HashMap;
 use identities::Identities;
 use ostler_proto::{
@@ -71,6 +73,7 @@ pub(crate) struct Conn {
     pub(crate) stats: ConnStats,
     /// When it was heard of.
     pub(crate) gaps: Gaps,
+    pub(crate) habits: Habits,
     /// The number of the record of its end, if there is one.
     pub(crate) end: Option<u64>,
 }
@@ -89,6 +92,7 @@ impl Conn {
             held: Vec::new(),
             stats: ConnStats { established_wall_ms: now.wall_ms, ..ConnStats::default() },
             gaps: Gaps::new(now.mono),
+            habits: Habits::default(),
             end: None,
         }
     }
@@ -362,6 +366,10 @@ impl Server {
         if let Some(state) = self.connections.get_mut(conn) {
             state.stats.sent += 1;
             state.stats.answered(cx.now, &head, zxid);
+            if let Err(error) = &result {
+                let address = state.peer.ip().to_canonical();
+                self.client_notes.refused(cx.now.mono, *error, head.code, address);
+            }
         }
         cx.effects.push(Effect::Reply { conn, reply: Reply { xid: head.xid, zxid: Some(zxid), result } });
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     requests::sasl::SaslAnswer,
-    sessions::ends::{EndCause, HostState},
+    sessions::ends::{ActingOperator, EndCause, HostState},
 };
 use alloc::{boxed::Box, vec::Vec};
 use core::net::SocketAddr;
@@ -210,6 +210,14 @@ pub enum Input<'a> {
     /// An operator or a test wants a session to expire now. The leader proposes the end of a global session, and a local
     /// session's own server ends it. On another server, and for a session that does not exist, nothing happens.
     ExpireSession(SessionId),
+    /// An operator ends a session as if it had expired. A server that does not lead asks its leader to end a global one.
+    /// Without such a session nothing happens.
+    EndSession {
+        /// The session.
+        session: SessionId,
+        /// The operator, for the record of the end.
+        by: ActingOperator,
+    },
     /// An operator wants a client's connection closed. The session lives on.
     CloseConnection(ConnId),
     /// A vote has come over the election port.

@@ -1,9 +1,13 @@
 //! Data for the four-letter words and the admin interface, all of one moment.
 
+pub mod clients;
 pub mod holders;
+pub mod live_sessions;
 pub mod parts;
 pub mod quotas;
+pub mod sight;
 pub mod subtree;
+pub mod watch_walk;
 pub mod znodes;
 
 use crate::{

@@ -13,6 +13,7 @@ use crate::{
     connections::{
         Phase,
         forwarded::WriteTarget,
+        habits::FIRST_REQUESTS,
         request_queue::{AnswerForm, Waiting, WriteTxn},
     },
     context::Context,
@@ -59,6 +60,13 @@ impl Server {
         };
         state.stats.received += 1;
         state.gaps.note(cx.now.mono);
+        state.habits.ask(request.xid.0, request.code());
+        if state.stats.received <= FIRST_REQUESTS {
+            state.habits.begin(&request.request);
+        }
+        if request.payload.len() >= self.config.large_request_bytes {
+            self.client_notes.large(state.peer.ip().to_canonical(), request.payload.len());
+        }
         self.stats.packets_received += 1;
         self.work.add(work::REQUEST + request.payload.len() / work::BYTES);
         if let Request::Auth { scheme, auth } = &request.request {

@@ -18,7 +18,7 @@ use crate::{
         ends::{EndCause, SessionEnds},
         pause_detector::PauseDetector,
     },
-    stats::{Stats, hot::HotPaths, slow_requests::SlowRequests, traced::Traces},
+    stats::{Stats, client_notes::ClientNotes, hot::HotPaths, slow_requests::SlowRequests, traced::Traces},
     work::Work,
 };
 use alloc::{boxed::Box, vec::Vec};
@@ -51,6 +51,7 @@ pub struct Server {
     pub(crate) slow: SlowRequests,
     pub(crate) traces: Traces,
     pub(crate) hot: HotPaths,
+    pub(crate) client_notes: ClientNotes,
     pub(crate) ends: SessionEnds,
     /// Why the ends of sessions are proposed that are not applied yet.
     pub(crate) ending: HashMap<SessionId, EndCause, FxBuildHasher>,
@@ -121,6 +122,7 @@ impl Server {
             slow: SlowRequests::new(config.slow_request_ms),
             traces: Traces::new(config.traced_one_in),
             hot: HotPaths::new(now.mono, config.seed),
+            client_notes: ClientNotes::new(now.mono),
             ends: SessionEnds::default(),
             ending: HashMap::default(),
             started_ms: now.wall_ms,
@@ -165,7 +167,8 @@ impl Server {
                     self.ending.clear();
                 }
             }
-            Input::ExpireSession(session) => self.expire_session(cx, session),
+            Input::ExpireSession(session) => self.expire_session(cx, session, None),
+            Input::EndSession { session, by } => self.end_session(cx, session, by),
             Input::CloseConnection(conn) => self.close(cx, conn, CloseReason::ClosedByOperator),
             Input::Vote { from, notification } => self.handle_vote(cx, from, &notification),
             Input::ElectionLink { peer, up } => self.election_link(cx, peer, up),

@@ -72,6 +72,8 @@ pub struct Sessions {
     by_id: HashMap<SessionId, Session, FxBuildHasher>,
     global: Buckets,
     local: Buckets,
+    /// The local ones, in order.
+    local_ids: BTreeSet<SessionId>,
     /// Until this time no session expires.
     spared_until: Option<Mono>,
 }
@@ -84,6 +86,7 @@ impl Sessions {
             by_id: HashMap::default(),
             global: Buckets::new(),
             local: Buckets::new(),
+            local_ids: BTreeSet::new(),
             spared_until: None,
         }
     }
@@ -115,6 +118,9 @@ impl Sessions {
         let bucket = self.bucket(now, timeout_ms);
         self.buckets_of(scope).entry(bucket).or_default().insert(id);
         let owner = if conn.is_some() { Owner::Here } else { Owner::Nobody };
+        if scope == Scope::Local {
+            self.local_ids.insert(id);
+        }
         self.by_id.insert(
             id,
             Session { scope, timeout_ms, conn, closing: false, owner, last_proposal: Zxid::ZERO, bucket },
@@ -127,6 +133,7 @@ impl Sessions {
         session.scope = Scope::Global;
         let (bucket, timeout_ms) = (session.bucket, session.timeout_ms);
         leave_bucket(&mut self.local, bucket, id);
+        self.local_ids.remove(&id);
         self.global.entry(bucket).or_default().insert(id);
         Some(timeout_ms)
     }
@@ -169,6 +176,9 @@ impl Sessions {
     /// Removes a session.
     pub fn remove(&mut self, id: SessionId) -> Option<Session> {
         let session = self.by_id.remove(&id)?;
+        if session.scope == Scope::Local {
+            self.local_ids.remove(&id);
+        }
         leave_bucket(self.buckets_of(session.scope), session.bucket, id);
         Some(session)
     }
@@ -222,6 +232,11 @@ impl Sessions {
             Scope::Global => self.by_id.len() - local,
             Scope::Local => local,
         }
+    }
+
+    /// The ids of the local sessions after this one, in order.
+    pub(crate) fn local_after(&self, after: Option<SessionId>) -> impl Iterator<Item = SessionId> {
+        self.local_ids.range((after.map_or(Unbounded, Excluded), Unbounded)).copied()
     }
 
     /// Sessions by the time at which they expire.
@@ -341,11 +356,14 @@ mod tests {
         sessions.insert_local(Mono(0), local, 2000, ConnId(1));
         assert!(sessions.is_local(local) && !sessions.is_local(S));
         assert_eq!((sessions.count(Scope::Global), sessions.count(Scope::Local)), (1, 1));
+        assert_eq!(sessions.local_after(None).collect::<Vec<_>>(), [local]);
+        assert_eq!(sessions.local_after(Some(local)).next(), None);
         assert!(sessions.touch(Mono(2000), local));
         assert_eq!(sessions.next_deadline(Scope::Local), Some(Mono(6000)));
         assert_eq!(sessions.make_global(local), Some(2000));
         assert_eq!(sessions.make_global(local), None, "it is global");
         assert_eq!(sessions.next_deadline(Scope::Local), None);
+        assert_eq!(sessions.local_after(None).next(), None);
         assert_eq!(expire(&mut sessions, Mono(6000), Scope::Local), []);
         assert_eq!(expire(&mut sessions, Mono(6000), Scope::Global), [S, local]);
     }

@@ -1,5 +1,6 @@
 //! The core's counts. The shell shows them as `mntr`, metrics and `cons`.
 
+pub mod client_notes;
 pub mod hot;
 pub mod namespaces;
 pub mod slow_requests;

@@ -401,6 +401,12 @@ impl Driver {
         look(&core.server, &core.responses)
     }
 
+    /// As [`Driver::inspect`], with the outboxes of the clients.
+    pub(crate) fn inspect_with_outboxes<T>(&self, look: impl FnOnce(&Server, &Outboxes) -> T) -> T {
+        let core = &*self.lock();
+        look(&core.server, &core.outboxes)
+    }
+
     /// The answers to traced requests have been written out.
     pub(crate) fn traced_written(&self, requests: Vec<TracedRequest>) {
         if let Some(traces) = &self.traces {
@@ -421,6 +427,11 @@ impl Driver {
     /// Counts the answer to a word, in this number of parts.
     pub(crate) fn count_word_answered(&self, conn: ConnId, parts: u64) {
         self.lock().server.count_word_answered(conn, parts);
+    }
+
+    /// Counts each request by path and client for this time.
+    pub(crate) fn measure_hot_paths(&self, ms: u64) {
+        self.lock().server.measure_hot_paths(self.clock.now(), ms);
     }
 
     /// Forgets the server's counts (`srst`).

@@ -1,6 +1,8 @@
 //! The watches of one server's connections, and the notifications that changes of the tree cause. They are not
 //! replicated.
 
+mod looks;
+
 use crate::{
     apply::{Change, TreeEvent},
     prefixes::PathLengths,
@@ -12,6 +14,7 @@ use alloc::{
 use arcstr::ArcStr;
 use core::ops::Bound::{Excluded, Unbounded};
 use hashbrown::HashMap;
+pub use looks::Watched;
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{event::EventType, path};
 use rustc_hash::FxBuildHasher;

@@ -17,6 +17,7 @@ use crate::{
     quorum::{ForwardedOp, Revalidation},
     server::Server,
     sessions::{Owner, ends::EndCause, passwords::Verdict},
+    stats::client_notes::CutTimeout,
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
@@ -56,6 +57,7 @@ impl Server {
         self.stats.packets_received += 1;
         if let Some(state) = self.connections.get_mut(conn) {
             state.stats.received += 1;
+            state.habits.shake_hands(request);
         }
         self.stats.connection_requests += 1;
         let Some(pipeline) = self.write_route() else {
@@ -73,6 +75,9 @@ impl Server {
         }
         let (min, max) = (self.config.session_timeout_min_ms, self.config.session_timeout_max_ms);
         let timeout_ms = request.timeout_ms.min(max).max(min);
+        if timeout_ms < request.timeout_ms {
+            self.note_cut_timeout(conn, request.timeout_ms, timeout_ms);
+        }
         if read_only && self.tree.has_session(request.session) {
             // The global session lives on in the ensemble.
             return self.close(cx, conn, CloseReason::ReadOnly);
@@ -83,6 +88,13 @@ impl Server {
         } else {
             let handshake = Handshake::new(request.session, timeout_ms, request);
             self.reopen_session(cx, conn, handshake, request.password);
+        }
+    }
+
+    fn note_cut_timeout(&mut self, conn: ConnId, asked_ms: i32, got_ms: i32) {
+        if let Some(state) = self.connections.get(conn) {
+            let address = state.peer.ip().to_canonical();
+            self.client_notes.cut(CutTimeout { address, asked_ms, got_ms });
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
         syncs::SyncWaiter,
     },
     server::Server,
-    sessions::{Owner, Scope},
+    sessions::{Owner, Scope, ends::ActingOperator},
 };
 use alloc::{borrow::Cow, vec::Vec};
 use ostler_planted::{self as planted, Bug};
@@ -88,6 +88,14 @@ impl Server {
         cx.effects.push(Effect::ToPeer { link: leader_link, message: PeerMessage::Packet(packet) });
     }
 
+    /// Asks the leader to end a session that an operator wants to end.
+    pub(crate) fn forward_end(&mut self, cx: &mut Context<'_>, session: SessionId, by: &ActingOperator) {
+        let Some(link) = self.leader_connection() else { return };
+        let (code, body) = (Op::CloseSession.code(), Cow::Owned(by.to_body()));
+        let packet = Packet::Request { session, cxid: 0, code, body, ids: Vec::new() };
+        cx.effects.push(Effect::ToPeer { link, message: PeerMessage::Packet(packet) });
+    }
+
     fn learner(&self) -> Option<&Learner> {
         self.role.ensemble()?.role.learner()
     }
@@ -96,7 +104,7 @@ impl Server {
         self.role.ensemble_mut()?.role.learner_mut()
     }
 
-    pub(super) fn leader_connection(&self) -> Option<LinkId> {
+    pub(crate) fn leader_connection(&self) -> Option<LinkId> {
         self.role.ensemble()?.following()
     }
 
@@ -275,6 +283,11 @@ impl Server {
     fn forwarded(&mut self, cx: &mut Context<'_>, from: &Forwarded<'_>, code: i32, body: &[u8]) {
         let session = from.session;
         self.stats.writes.to_prepare += 1;
+        if code == Op::CloseSession.code()
+            && let Some(by) = ActingOperator::of_body(body)
+        {
+            return self.expire_session(cx, session, Some(by));
+        }
         match Request::read(code, body) {
             _ if code == Op::CreateSession.code() => {
                 let Ok(bytes) = <[u8; 4]>::try_from(body) else { return };

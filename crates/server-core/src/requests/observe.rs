@@ -8,7 +8,7 @@ use crate::{
     server::Server,
     sessions::ends::Stretch,
     stats::{
-        hot::{HotReport, beginning},
+        hot::{HotReport, MeasuredReport, beginning},
         slow_requests::{PATH_MAX, SlowLine, SlowPart, SlowReport, SlowRequest},
         stages::Stages,
         traced::{TracedPart, TracedRequest},
@@ -232,6 +232,17 @@ impl Server {
     /// The hottest paths and clients, at most `limit` of each kind.
     pub fn hot_paths(&self, now: Now, limit: usize) -> HotReport {
         self.hot.report(now.mono, limit)
+    }
+
+    /// Counts each request by path and client for this time, in ms, and not only a sample.
+    pub fn measure_hot_paths(&mut self, now: Now, ms: u64) {
+        self.hot.measure(now.mono, ms);
+    }
+
+    /// The exact counts that [`Server::measure_hot_paths`] has asked for, at most `limit` of each kind. `None` if nobody has
+    /// asked, or if it was long ago.
+    pub fn measured_hot_paths(&self, now: Now, limit: usize) -> Option<MeasuredReport> {
+        self.hot.measured(now.mono, limit)
     }
 }
 

@@ -13,7 +13,8 @@ use hashbrown::HashMap;
 use ostler_proto::id::{ServerId, SessionId};
 use record::RETURNS_MAX;
 pub use record::{
-    EndCause, EndedConnection, EndedEphemerals, EndedPart, HostState, PassedPlace, Return, SessionEnd,
+    ActingOperator, EndCause, EndedConnection, EndedEphemerals, EndedPart, HostState, PassedPlace, Return,
+    SessionEnd,
 };
 use rustc_hash::FxBuildHasher;
 
@@ -182,6 +183,21 @@ pub fn session_of(text: &str) -> Option<SessionId> {
     Some(SessionId(id as i64))
 }
 
+/// The part of a record by which records are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndKey {
+    /// The number of the record.
+    pub number: u64,
+    /// The session.
+    pub session: SessionId,
+    /// When it ended, in ms since 1970.
+    pub ended_ms: i64,
+    /// The part that ended.
+    pub part: EndedPart,
+    /// The client's address, if a connection is recorded.
+    pub address: Option<SocketAddr>,
+}
+
 /// A session that lives, as the answer about one session or address has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -224,6 +240,17 @@ pub struct EndsReport {
 }
 
 impl SessionEnds {
+    fn keys(&self) -> Vec<EndKey> {
+        let key = |end: &SessionEnd| EndKey {
+            number: end.number,
+            session: end.session,
+            ended_ms: end.ended_ms,
+            part: end.part,
+            address: end.connection.as_ref().map(|of| of.address),
+        };
+        self.records.iter().map(key).collect()
+    }
+
     /// The records that a query asks for, and the value of `after` for the rest.
     fn select(&self, query: &EndsQuery) -> (Vec<SessionEnd>, Option<u64>) {
         let limit = query.limit.clamp(1, ANSWER_MAX);

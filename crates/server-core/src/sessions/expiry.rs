@@ -5,7 +5,10 @@ use crate::{
     effect::CloseReason,
     pipeline::propose::{Requester, WriteOrigin},
     server::Server,
-    sessions::{Scope, ends::EndCause},
+    sessions::{
+        Scope,
+        ends::{ActingOperator, EndCause},
+    },
     work,
 };
 use alloc::borrow::Cow;
@@ -56,15 +59,41 @@ impl Server {
         }
     }
 
-    pub(crate) fn expire_session(&mut self, cx: &mut Context<'_>, session: SessionId) {
+    /// Ends a session as if it had expired, at its leader or, if it is local, at its server.
+    pub(crate) fn expire_session(
+        &mut self,
+        cx: &mut Context<'_>,
+        session: SessionId,
+        by: Option<ActingOperator>,
+    ) {
         let alive = self.sessions.get(session).is_some_and(|state| !state.closing);
         if self.sessions.is_local(session) {
-            self.note_ending(session, EndCause::ByOperator);
+            self.note_ending(session, EndCause::ByOperator { by });
             self.expire_local(cx, session);
         } else if self.leads() && alive {
             self.stats.stale_sessions_expired += 1;
-            self.note_ending(session, EndCause::ByOperator);
+            self.note_ending(session, EndCause::ByOperator { by });
             self.propose_close(cx, WriteOrigin::server(session));
+        }
+    }
+
+    /// Whether a session lives, global or local.
+    pub fn has_session(&self, session: SessionId) -> bool {
+        self.tree.has_session(session) || self.sessions.is_local(session)
+    }
+
+    /// Whether this server can end this session, or can ask its leader to.
+    pub fn can_end(&self, session: SessionId) -> bool {
+        self.leads() || self.sessions.is_local(session) || self.leader_connection().is_some()
+    }
+
+    /// An operator ends a session, at any server that knows it. A learner asks its leader.
+    pub(crate) fn end_session(&mut self, cx: &mut Context<'_>, session: SessionId, by: ActingOperator) {
+        if self.leads() || self.sessions.is_local(session) {
+            return self.expire_session(cx, session, Some(by));
+        }
+        if self.tree.has_session(session) {
+            self.forward_end(cx, session, &by);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Hot paths and clients: which paths and which clients most requests are of, estimated from a sample.
 
-mod sketch;
+mod measured;
+pub(crate) mod sketch;
 
 use crate::input::Mono;
 use alloc::{
@@ -10,6 +11,8 @@ use alloc::{
 };
 use core::{hash::Hash, net::IpAddr};
 use hashbrown::Equivalent;
+use measured::Measured;
+pub use measured::MeasuredReport;
 use ostler_proto::id::SessionId;
 use sketch::Sketch;
 
@@ -20,11 +23,14 @@ const HALF_MS: u64 = 120_000;
 /// Longer paths count as their first bytes.
 const PATH_MAX: usize = 512;
 
+/// The address and the session of a client.
+pub(crate) type Client = (IpAddr, SessionId);
+
 /// Counts of one kind, in two halves of time: the earlier one is dropped when the later one is full.
 #[derive(Debug)]
-struct Halves<K> {
+pub(crate) struct Halves<K> {
     earlier: Sketch<K>,
-    later: Sketch<K>,
+    pub(crate) later: Sketch<K>,
 }
 
 impl<K> Default for Halves<K> {
@@ -34,12 +40,12 @@ impl<K> Default for Halves<K> {
 }
 
 impl<K: Hash + Eq + Clone> Halves<K> {
-    fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         self.earlier = core::mem::take(&mut self.later);
     }
 
     /// The keys with the most requests, with the number of requests that were looked at and the error of it.
-    fn top(&self, limit: usize) -> Vec<(K, u64, u64)> {
+    pub(crate) fn top(&self, limit: usize) -> Vec<(K, u64, u64)> {
         self.earlier.merged(&self.later, limit)
     }
 }
@@ -53,6 +59,11 @@ pub(crate) struct HotPaths {
     sessions: Halves<SessionId>,
     /// Requests until the next one that is looked at.
     left: u32,
+    /// While each request is counted: requests until the next one that is part of the sample, too.
+    left_of_sample: u32,
+    /// Each request is counted, or was a short time ago.
+    measured: Option<Box<Measured>>,
+    is_measuring: bool,
     random: u64,
     /// When the earlier and the later half began.
     began: [Mono; 2],
@@ -66,6 +77,9 @@ impl HotPaths {
             addresses: Halves::default(),
             sessions: Halves::default(),
             left: SAMPLED,
+            left_of_sample: SAMPLED,
+            measured: None,
+            is_measuring: false,
             random: seed | 1,
             began: [now; 2],
         }
@@ -77,26 +91,73 @@ impl HotPaths {
         if self.left > 0 {
             return false;
         }
-        // Steps of different lengths: clients send their requests in patterns.
+        self.left = if self.is_measuring { 1 } else { self.next_step() };
+        true
+    }
+
+    /// The number of requests until the next one of the sample. The steps differ, as clients send their requests in
+    /// patterns.
+    fn next_step(&mut self) -> u32 {
         self.random =
             self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.left = 1 + ((self.random >> 33) % u64::from(2 * SAMPLED - 1)) as u32;
+        1 + ((self.random >> 33) % u64::from(2 * SAMPLED - 1)) as u32
+    }
+
+    /// Counts each request for this time.
+    pub(crate) fn measure(&mut self, now: Mono, ms: u64) {
+        self.measured = Some(Box::new(Measured::new(now, ms)));
+        if !self.is_measuring {
+            self.is_measuring = true;
+            self.left_of_sample = core::mem::replace(&mut self.left, 1);
+        }
+    }
+
+    /// The counts of the last measurement, at most `limit` of each kind; `None` without one, or if it was long ago.
+    pub(crate) fn measured(&self, now: Mono, limit: usize) -> Option<MeasuredReport> {
+        let measured = self.measured.as_ref().filter(|measured| !measured.is_old(now))?;
+        Some(measured.report(now, limit))
+    }
+
+    /// Counts a request exactly, if that goes on. Returns whether the request is part of the sample.
+    fn note_exactly(&mut self, now: Mono, client: Client, path: Option<(&str, bool)>) -> bool {
+        if !self.is_measuring {
+            return true;
+        }
+        match self.measured.as_mut().filter(|measured| !measured.is_over(now)) {
+            Some(measured) => measured.note(client, path),
+            None => {
+                self.is_measuring = false;
+                self.left = self.left_of_sample.max(1);
+                return false;
+            }
+        }
+        self.left_of_sample = self.left_of_sample.saturating_sub(1);
+        if self.left_of_sample > 0 {
+            return false;
+        }
+        self.left_of_sample = self.next_step();
         true
     }
 
     /// Notes a request that was drawn. `path` has whether the request writes.
-    pub(crate) fn note(&mut self, now: Mono, client: (IpAddr, SessionId), path: Option<(&str, bool)>) {
+    pub(crate) fn note(&mut self, now: Mono, client: Client, path: Option<(&str, bool)>) {
+        let path = path.map(|(path, writes)| (beginning(path, PATH_MAX), writes));
+        if !self.note_exactly(now, client, path) {
+            return;
+        }
         self.turn(now);
         let (address, session) = client;
         self.addresses.later.add(&address, || address);
         self.sessions.later.add(&session, || session);
         let Some((path, writes)) = path else { return };
-        let path = beginning(path, PATH_MAX);
         let of = if writes { &mut self.writes } else { &mut self.reads };
         of.later.add(path, || path.into());
     }
 
     fn turn(&mut self, now: Mono) {
+        if self.measured.as_ref().is_some_and(|measured| measured.is_old(now)) {
+            self.measured = None;
+        }
         let idle = now.0.saturating_sub(self.began[1].0);
         let turns = (idle / HALF_MS).min(2);
         for _ in 0..turns {
@@ -201,6 +262,43 @@ mod tests {
         let mut hot = HotPaths::new(Mono(0), 3);
         let drawn = (0..640_000).filter(|_| hot.draws()).count();
         assert!((9_500..10_500).contains(&drawn), "{drawn}");
+    }
+
+    /// Counts this number of requests of a path at a time.
+    fn ask(hot: &mut HotPaths, now: u64, path: &str, count: usize) {
+        for _ in 0..count {
+            if hot.draws() {
+                hot.note(Mono(now), CLIENT, Some((path, false)));
+            }
+        }
+    }
+
+    #[test]
+    fn each_request_is_counted_while_that_is_asked_for() {
+        let mut hot = HotPaths::new(Mono(0), 3);
+        ask(&mut hot, 0, "/before", 10_000);
+        assert_eq!(hot.measured(Mono(0), 10), None);
+        hot.measure(Mono(1000), 500);
+        ask(&mut hot, 1000, "/a", 6400);
+        ask(&mut hot, 1499, "/b", 3);
+        let measured = hot.measured(Mono(1400), 10).unwrap();
+        assert_eq!((measured.left_ms, measured.at_most_too_few), (100, 0));
+        let counts: Vec<(&str, u64)> =
+            measured.hot.reads.iter().map(|one| (&*one.name, one.requests)).collect();
+        assert_eq!(counts, [("/a", 6400), ("/b", 3)]);
+        assert_eq!((measured.hot.addresses[0].requests, measured.hot.span_ms), (6403, 400));
+        ask(&mut hot, 1500, "/after", 64_000);
+        let measured = hot.measured(Mono(2000), 10).unwrap();
+        assert_eq!((measured.hot.reads.len(), measured.hot.span_ms, measured.left_ms), (2, 500, 0));
+        // The sample has gone on meanwhile, and goes on.
+        let sampled = hot.report(Mono(2000), 10);
+        let share =
+            |name: &str| sampled.reads.iter().find(|one| one.name == name).map_or(0, |one| one.requests);
+        assert!((3_000..10_000).contains(&share("/a")), "{}", share("/a"));
+        assert!((56_000..72_000).contains(&share("/after")), "{}", share("/after"));
+        assert_eq!(hot.measured(Mono(200_000), 10), None, "it was long ago");
+        ask(&mut hot, 200_000, "/later", 1000);
+        assert!(hot.measured.is_none(), "and takes no memory");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use ostler_proto::{
     quorum_packet::Packet, stat::ExtendedTypes, txn::Txn,
 };
 use ostler_server_core::{
-    ConnId, Effect, Input, Now,
-    sessions::ends::{EndCause, EndsQuery, HostState},
+    ConnId, Effect, Input, Now, PeerMessage,
+    sessions::ends::{ActingOperator, EndCause, EndsQuery, HostState},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -129,4 +129,84 @@ fn both_records_of_a_silent_client_show_what_its_host_did() {
     let report = follower.member.server.session_ends(Now::default(), &all);
     let hosts: Vec<_> = report.ends.iter().filter_map(|end| Some(end.connection.as_ref()?.host)).collect();
     assert_eq!(hosts, [HostState::Silent; 2], "{report:?}");
+}
+
+fn ann() -> ActingOperator {
+    ActingOperator { name: "digest:ann".into(), address: [10, 0, 0, 9].into() }
+}
+
+/// An operator may ask any server. The leader ends the session, whichever learner its client is connected to, and knows who
+/// has asked.
+#[test]
+fn a_follower_asks_its_leader_to_end_a_session_in_the_operators_name() {
+    let mut follower = Follower::start();
+    let end = Input::EndSession { session: SESSION, by: ann() };
+    assert!(follower.member.server.can_end(SESSION));
+    follower.member.effects.clear();
+    follower.member.step(Input::EndSession { session: SessionId(78), by: ann() });
+    assert!(follower.member.effects.is_empty(), "there is no such session");
+    follower.member.step(end);
+    let asked: Vec<&Packet<'_>> = follower
+        .member
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::ToPeer { link, message: PeerMessage::Packet(packet) } if *link == follower.leader => {
+                Some(packet)
+            }
+            _ => None,
+        })
+        .collect();
+    let [Packet::Request { session, cxid, code, body, ids }] = asked[..] else { panic!("{asked:?}") };
+    assert_eq!((*session, *cxid, *code, ids.len()), (SESSION, 0, Op::CloseSession.code(), 0));
+
+    // The client is connected to server 3, and server 2 passes the wish on.
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut leader = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    leader.leads_with(&[2, 3], &ensemble, 2);
+    leader.request(3, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    leader.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    assert!(leader.server.has_session(SESSION));
+    leader.request(2, Op::CloseSession, body);
+    leader.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    assert!(!leader.server.has_session(SESSION));
+    let all = EndsQuery { limit: 10, ..EndsQuery::default() };
+    let report = leader.server.session_ends(Now::default(), &all);
+    let causes: Vec<&EndCause> = report.ends.iter().map(|end| &end.cause).collect();
+    assert_eq!(causes, [&EndCause::ByOperator { by: Some(ann()) }]);
+
+    // A closeSession without that body is a client's, and one of another server's client is late.
+    let mut leader = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    leader.leads_with(&[2, 3], &ensemble, 2);
+    leader.request(3, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    leader.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    leader.request(2, Op::CloseSession, &[]);
+    leader.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    assert!(leader.server.has_session(SESSION));
+}
+
+/// A leader lists all sessions, and the server of each as far as it knows.
+#[test]
+fn a_leader_lists_the_sessions_of_all_servers() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut leader = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    leader.leads_with(&[2, 3], &ensemble, 2);
+    leader.request(3, Op::CreateSession, &TIMEOUT_MS.to_be_bytes());
+    leader.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    let part = leader.server.live_sessions_after(Now::default(), None, 10);
+    let listed: Vec<_> = part
+        .sessions
+        .iter()
+        .map(|of| (of.session, of.server.map(|server| server.0), of.conn.is_some()))
+        .collect();
+    assert_eq!((listed, part.next), (vec![(SESSION, Some(3), false)], None));
+
+    let mut follower = Follower::start();
+    let alone = |follower: &Follower| follower.member.server.live_sessions_after(Now::default(), None, 1);
+    let part = alone(&follower);
+    assert_eq!((part.sessions[0].silent_ms, part.next), (None, Some(SESSION)));
+    follower.reconnect(1);
+    let part = alone(&follower);
+    let of = part.sessions[0].conn.as_ref().unwrap();
+    assert_eq!((part.sessions[0].server.map(|server| server.0), of.outstanding), (Some(1), 0));
 }

@@ -13,6 +13,7 @@ mod logins;
 mod member;
 mod multis;
 mod order;
+mod parts;
 mod passwords;
 mod quotas;
 mod reaping;

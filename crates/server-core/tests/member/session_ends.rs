@@ -4,11 +4,11 @@ use crate::{
     member::{Client, Member, TIMEOUT_MS},
     wire::{auth, close_session, create, ping},
 };
-use ostler_proto::password::password_of;
+use ostler_proto::{id::SessionId, password::password_of};
 use ostler_server_core::{
     CoreConfig, Input,
     sessions::ends::{
-        EndCause, EndedPart, EndsQuery, EndsReport, HostState, SessionEnd,
+        ActingOperator, EndCause, EndedPart, EndsQuery, EndsReport, HostState, SessionEnd,
         verdict::{Verdict, VerdictKind, judge},
     },
 };
@@ -156,7 +156,7 @@ fn operators_are_named() {
     m.step(Input::ExpireSession(ended.session));
     m.flush();
     m.step(Input::CloseConnection(closed.conn));
-    assert_eq!(ends(&m, ended)[0].cause, EndCause::ByOperator);
+    assert_eq!(ends(&m, ended)[0].cause, EndCause::ByOperator { by: None });
     assert_eq!(verdict(&m, ended).kind, VerdictKind::Operator);
     assert_eq!(verdict(&m, closed).kind, VerdictKind::Operator);
     assert_eq!(ends(&m, closed)[0].part, EndedPart::Connection);
@@ -164,6 +164,24 @@ fn operators_are_named() {
     m.hang_up(closed);
     stay_silent(&mut m, TIMEOUT + 2 * TICK_MS);
     assert_eq!(verdict(&m, closed).kind, VerdictKind::Operator);
+}
+
+#[test]
+fn the_record_says_which_operator_it_was() {
+    let mut m = Member::new();
+    let (ended, other) = (m.join(), m.join());
+    let by = ActingOperator { name: "digest:ann".into(), address: [10, 0, 0, 9].into() };
+    m.step(Input::EndSession { session: ended.session, by: by.clone() });
+    m.step(Input::EndSession { session: SessionId(77), by: by.clone() });
+    m.flush();
+    assert!(!m.server.has_session(ended.session) && m.server.has_session(other.session));
+    assert_eq!(ends(&m, ended)[0].cause, EndCause::ByOperator { by: Some(by) });
+    let reason = verdict(&m, ended).reason;
+    assert_eq!(reason, "an operator (digest:ann from 10.0.0.9) ended the session; it did not expire");
+    let report = report(&m, ended);
+    let keys = m.server.end_keys();
+    assert_eq!(keys.len(), 1);
+    assert_eq!(m.server.ends_numbered(m.now, &[keys[0].number, 99]).ends, report.ends);
 }
 
 #[test]

@@ -14,5 +14,6 @@ pub(crate) mod prometheus;
 pub(crate) mod reports;
 pub(crate) mod word_exchange;
 
+pub use http::handle::parts::{CensusPart, ShownPart, ShownSession};
 pub use http::handle::{AdminHandle, CommandQuery, MayView, NotExpired};
 pub use http::router::AdminConn;

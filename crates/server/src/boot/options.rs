@@ -57,6 +57,8 @@ pub(super) fn core_config(config: &ServerConfig, keeps_config: bool, sasl: bool)
         snapshot_txns: config.snapshots.snap_count.into(),
         snapshot_log_bytes: config.snapshots.snap_size_limit_kb.map(|kb| kb * 1024),
         slow_request_ms: config.limits.slow_request_ms,
+        // Three quarters of what is taken at all.
+        large_request_bytes: config.limits.jute_max_buffer as usize / 4 * 3,
         traced_one_in: config.traces.as_ref().map(|traces| traces.sampled_one_in),
         audit: config.audit.is_some(),
         audit_auth_failures: config.audit.as_ref().is_some_and(|audit| audit.auth_failures),

@@ -1,9 +1,20 @@
 //! The records of connections and sessions that have ended.
 
-use alloc::{string::String, vec::Vec};
+use crate::report::live_sessions::shown_id;
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
 use arcstr::ArcStr;
-use core::net::SocketAddr;
-use ostler_proto::id::{ServerId, SessionId};
+use core::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
+use ostler_proto::{
+    acl::Id,
+    id::{ServerId, SessionId},
+    jute::{Reader, Writer},
+};
 
 /// Why a connection or a session ended, as far as this server knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +33,11 @@ pub enum EndCause {
     /// The session was ended by a transaction of the leader; its record says why.
     EndedByLeader,
     /// An operator has ended the session, or closed the connection.
-    ByOperator,
+    ByOperator {
+        /// Who it was; `None` if this server does not know.
+        #[cfg_attr(feature = "serde", serde(default))]
+        by: Option<ActingOperator>,
+    },
     /// The client has come back on another connection.
     Moved {
         /// The server to which the client has gone, if this server knows.
@@ -116,8 +131,65 @@ impl EndCause {
             EndCause::ConnectionFailed { error } | EndCause::TlsFailed { error } => error.len(),
             EndCause::BadFrame { problem } => problem.len(),
             EndCause::OverLimit { limit } => limit.len(),
+            EndCause::ByOperator { by: Some(by) } => by.name.len(),
             _ => 0,
         }
+    }
+}
+
+/// An operator who acts on a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct ActingOperator {
+    /// The identities, as `digest:ann`.
+    pub name: String,
+    /// The address.
+    pub address: IpAddr,
+}
+
+/// The longest name that is kept, in characters.
+const NAME_CHARS_MAX: usize = 256;
+/// The beginning of the body of a closeSession that an operator has asked for at a learner. A client's has no body, and
+/// ZooKeeper's leader does not look at it.
+const BY_OPERATOR: &str = "by operator";
+
+impl ActingOperator {
+    /// An operator with these identities and this address. Those of the address are left out, unless there is no other.
+    pub fn new(ids: &[Id], address: IpAddr) -> ActingOperator {
+        let proven: Vec<&Id> = ids.iter().filter(|id| id.scheme != "ip").collect();
+        let shown = if proven.is_empty() { ids.iter().collect() } else { proven };
+        let all: Vec<String> = shown.into_iter().map(shown_id).collect();
+        let name = all.join(", ").chars().take(NAME_CHARS_MAX).collect();
+        ActingOperator { name, address: address.to_canonical() }
+    }
+
+    /// The body of a closeSession by which a learner asks its leader in the operator's name.
+    pub(crate) fn to_body(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        body.string(BY_OPERATOR);
+        body.string(&self.name);
+        body.string(&self.address.to_string());
+        body
+    }
+
+    /// Reads such a body; `None` if it is none.
+    pub(crate) fn of_body(body: &[u8]) -> Option<ActingOperator> {
+        let mut r = Reader::new(body);
+        let mut text = || r.string().ok().flatten();
+        if text()? != BY_OPERATOR {
+            return None;
+        }
+        let (name, address) = (text()?, text()?);
+        Some(ActingOperator {
+            name: name.chars().take(NAME_CHARS_MAX).collect(),
+            address: address.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for ActingOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} from {}", self.name, self.address)
     }
 }
 
@@ -255,3 +327,31 @@ impl SessionEnd {
 
 /// The most returns that a record has.
 pub(super) const RETURNS_MAX: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operator_is_named_to_the_leader() {
+        let ids = [Id::new("ip", "10.0.0.9"), Id::new("digest", "ann:hash"), Id::new("x509", "CN=ann")];
+        let ann = ActingOperator::new(&ids, IpAddr::from([10, 0, 0, 9]));
+        assert_eq!(ann.to_string(), "digest:ann, x509:CN=ann from 10.0.0.9");
+        assert_eq!(ActingOperator::of_body(&ann.to_body()), Some(ann));
+        let nobody = ActingOperator::new(&ids[..1], IpAddr::from([10, 0, 0, 9]));
+        assert_eq!(nobody.name, "ip:10.0.0.9");
+    }
+
+    #[test]
+    fn any_other_body_is_no_operators() {
+        let body = ActingOperator::new(&[Id::new("digest", "ann:h")], IpAddr::from([127, 0, 0, 1])).to_body();
+        for length in 0..body.len() {
+            assert_eq!(ActingOperator::of_body(&body[..length]), None, "{length}");
+        }
+        let mut wrong = body.clone();
+        wrong[5] ^= 1;
+        assert_eq!(ActingOperator::of_body(&wrong), None);
+        let long = ActingOperator { name: "x".repeat(9999), address: IpAddr::from([127, 0, 0, 1]) };
+        assert_eq!(ActingOperator::of_body(&long.to_body()).map(|by| by.name.len()), Some(NAME_CHARS_MAX));
+    }
+}

@@ -1,8 +1,8 @@
 //! Makes the records of ended connections and sessions, at the places where they end.
 
 use super::{
-    EndCause, EndedConnection, EndedEphemerals, EndedPart, EndsQuery, EndsReport, HostState, LivingSession,
-    PassedPlace, Return, SessionEnd, Stretch, is_at, places,
+    EndCause, EndKey, EndedConnection, EndedEphemerals, EndedPart, EndsQuery, EndsReport, HostState,
+    LivingSession, PassedPlace, Return, SessionEnd, Stretch, is_at, places,
 };
 use crate::{
     connections::{Conn, Phase},
@@ -85,7 +85,7 @@ impl Server {
             CloseReason::NotServing => EndCause::LeaderLost,
             CloseReason::ReadOnly => EndCause::ReadOnly,
             CloseReason::Silent => EndCause::Silent { timeout_ms, silent_ms },
-            CloseReason::ClosedByOperator => EndCause::ByOperator,
+            CloseReason::ClosedByOperator => EndCause::ByOperator { by: None },
         };
         self.record_connection(now, conn, cause);
     }
@@ -292,16 +292,30 @@ impl Server {
     /// The records of ended connections and sessions that a query asks for.
     pub fn session_ends(&self, now: Now, query: &EndsQuery) -> EndsReport {
         let (ends, next) = self.ends.select(query);
+        EndsReport { ends, living: self.living(now, query), next, ..self.ends_report(now) }
+    }
+
+    /// What all records are chosen by, the oldest first. There are at most 4,096.
+    pub fn end_keys(&self) -> Vec<EndKey> {
+        self.ends.keys()
+    }
+
+    /// The records with these numbers, as far as they are kept.
+    pub fn ends_numbered(&self, now: Now, numbers: &[u64]) -> EndsReport {
+        let ends = numbers.iter().filter_map(|number| self.ends.get(*number)).cloned().collect();
+        EndsReport { ends, ..self.ends_report(now) }
+    }
+
+    /// A report without records.
+    fn ends_report(&self, now: Now) -> EndsReport {
         EndsReport {
             server: self.config.server,
             now_ms: now.wall_ms,
             started_ms: self.started_ms,
             pauses: self.ends.pauses.iter().copied().collect(),
             disk_stalls: self.ends.disk_stalls.iter().copied().collect(),
-            ends,
-            living: self.living(now, query),
-            next,
             has_forgotten: self.ends.records.front().is_some_and(|first| first.number > 1),
+            ..EndsReport::default()
         }
     }
 

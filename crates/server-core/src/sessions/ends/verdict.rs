@@ -3,7 +3,9 @@
 
 mod words;
 
-use super::{EndCause, EndedConnection, EndedPart, EndsReport, HostState, Return, SessionEnd, Stretch};
+use super::{
+    ActingOperator, EndCause, EndedConnection, EndedPart, EndsReport, HostState, Return, SessionEnd, Stretch,
+};
 use alloc::{format, string::String, vec::Vec};
 use ostler_proto::id::{ServerId, SessionId};
 
@@ -170,9 +172,10 @@ impl<'a> Case<'a> {
             EndCause::ClosedByClient => {
                 (VerdictKind::ClosedByClient, "the client closed its session itself".into())
             }
-            EndCause::ByOperator => {
-                (VerdictKind::Operator, "an operator ended the session; it did not expire".into())
-            }
+            EndCause::ByOperator { by } => (
+                VerdictKind::Operator,
+                format!("an operator{} ended the session; it did not expire", words::named(by.as_ref())),
+            ),
             EndCause::Expired { timeout_ms, silent_ms } => self.judge_expiry(end, *timeout_ms, *silent_ms),
             _ => (
                 VerdictKind::Unknown,
@@ -416,7 +419,7 @@ fn closed_by_server(cause: &EndCause, server: i64) -> Option<(VerdictKind, Strin
         EndCause::ReadOnly => {
             (VerdictKind::Server, format!("server {server} only served read-only sessions"))
         }
-        EndCause::ByOperator => {
+        EndCause::ByOperator { .. } => {
             (VerdictKind::Operator, format!("an operator closed the connection at server {server}"))
         }
         _ => return None,

@@ -5,18 +5,18 @@ use hashbrown::{Equivalent, HashMap};
 use rustc_hash::FxBuildHasher;
 
 /// The number of counters. Each key that is more than this part of the stream has one.
-pub(super) const COUNTERS: usize = 128;
+pub(crate) const COUNTERS: usize = 128;
 
 /// A counter of a key. The key came at most `count` times, and at least `count - error` times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counter {
-    pub(super) count: u64,
-    pub(super) error: u64,
+pub(crate) struct Counter {
+    pub(crate) count: u64,
+    pub(crate) error: u64,
 }
 
 /// Counters of the keys that came most often.
 #[derive(Debug)]
-pub(super) struct Sketch<K> {
+pub(crate) struct Sketch<K> {
     counters: HashMap<K, Counter, FxBuildHasher>,
 }
 
@@ -28,7 +28,7 @@ impl<K> Default for Sketch<K> {
 
 impl<K: Hash + Eq + Clone> Sketch<K> {
     /// Counts a key. A key without a counter takes the one that counts least, with its count as the error.
-    pub(super) fn add<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q, make: impl FnOnce() -> K) {
+    pub(crate) fn add<Q: Hash + Equivalent<K> + ?Sized>(&mut self, key: &Q, make: impl FnOnce() -> K) {
         if let Some(counter) = self.counters.get_mut(key) {
             counter.count += 1;
             return;
@@ -45,11 +45,11 @@ impl<K: Hash + Eq + Clone> Sketch<K> {
     }
 
     /// The counter of a key; zero without one.
-    pub(super) fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Counter {
+    pub(crate) fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Counter {
         self.counters.get(key).copied().unwrap_or_default()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &Counter)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&K, &Counter)> {
         self.counters.iter()
     }
 }

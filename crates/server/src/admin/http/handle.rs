@@ -1,6 +1,7 @@
 //! The handle by which more paths of the admin server, such as those of the console, ask the server.
 
 mod operator;
+pub(crate) mod parts;
 
 use super::{
     access::{Right, Verdict},

@@ -1,11 +1,16 @@
 //! The facts of a case, in sentences.
 
-use super::{Case, EndCause, EndedConnection, EndedPart, EndsReport, HostState, Witness};
+use super::{ActingOperator, Case, EndCause, EndedConnection, EndedPart, EndsReport, HostState, Witness};
 use alloc::{
     format,
     string::{String, ToString},
     vec::Vec,
 };
+
+/// The name of an operator, in brackets; nothing if it is not known.
+pub(super) fn named(by: Option<&ActingOperator>) -> String {
+    by.map_or_else(String::new, |by| format!(" ({by})"))
+}
 
 /// The most gaps, paths and places that a sentence names.
 const NAMED_MAX: usize = 8;
@@ -129,7 +134,9 @@ fn ended(cause: &EndCause) -> String {
         EndCause::Expired { timeout_ms, silent_ms } => format!(
             "let the session expire: its timeout is {timeout_ms} ms, and the server had heard nothing for {silent_ms} ms"
         ),
-        EndCause::ByOperator => "ended the session on demand of an operator".into(),
+        EndCause::ByOperator { by } => {
+            format!("ended the session on demand of an operator{}", named(by.as_ref()))
+        }
         EndCause::EndedByLeader => "saw the end of the session, by the leader".into(),
         other => lost(other),
     }
@@ -162,7 +169,7 @@ fn refusal(cause: &EndCause) -> String {
         EndCause::SessionGone => "its session had ended".into(),
         EndCause::PasswordUnknown => "this server cannot check the session's password".into(),
         EndCause::ClientAhead => "the client has seen a later transaction than this server has".into(),
-        EndCause::ByOperator => "an operator asked for it".into(),
+        EndCause::ByOperator { .. } => "an operator asked for it".into(),
         other => super::closed_by_server(other, 0).map_or_else(
             || "no reason is known".into(),
             |(_, why)| if matches!(other, EndCause::LeaderLost) { "it had no leader".into() } else { why },

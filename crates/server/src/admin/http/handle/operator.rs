@@ -3,8 +3,9 @@
 use super::{AdminHandle, is_super};
 use ostler_proto::{acl::Id, id::SessionId};
 use ostler_server_core::{
-    Now, Server,
+    Input, Now, Server,
     audit::{AuditRecord, AuditResult},
+    sessions::ends::ActingOperator,
 };
 use std::{
     io,
@@ -22,11 +23,11 @@ pub enum NotExpired {
     /// No such session lives.
     #[error("the session does not live any more")]
     NoSession,
-    /// Only the leader ends sessions.
-    #[error("this server does not lead, and only the leader ends sessions")]
+    /// Only the leader ends sessions, and this server has none.
+    #[error("this server has no leader, and only the leader ends sessions")]
     NotLeader,
-    /// The end is proposed, and is not committed yet.
-    #[error("the end of the session is proposed, and no quorum has committed it within 5 s")]
+    /// The leader was asked, and the end is not committed yet.
+    #[error("the leader was asked to end the session, and no quorum has committed that within 5 s")]
     NotCommitted,
 }
 
@@ -50,8 +51,9 @@ impl AdminHandle {
         self.connect_with(from, ids).await
     }
 
-    /// Ends a session as if it had expired, and waits until this is committed. The caller has checked that these
-    /// identities, from this address, may do that.
+    /// Ends a session as if it had expired, and waits until this is committed. A server that does not lead asks its leader.
+    /// The record of the end names the operator. The caller has checked that these identities, from this address, may do
+    /// that.
     ///
     /// # Errors
     /// Why it has not ended.
@@ -60,7 +62,7 @@ impl AdminHandle {
         session: SessionId,
         (ids, from): (&[Id], IpAddr),
     ) -> Result<(), NotExpired> {
-        let done = self.expire(session).await;
+        let done = self.expire(session, ActingOperator::new(ids, from)).await;
         let result = match done {
             Ok(()) => AuditResult::Success,
             Err(NotExpired::NotCommitted) => AuditResult::Invoked,
@@ -71,17 +73,25 @@ impl AdminHandle {
         done
     }
 
-    async fn expire(&self, session: SessionId) -> Result<(), NotExpired> {
+    /// Counts each request by path and client for this time. The caller has checked that these identities, from this address,
+    /// may do that.
+    pub fn measure_hot_paths(&self, time: Duration, by: (&[Id], IpAddr)) {
         let driver = &self.state.driver;
-        let lives = move |server: &Server| server.tree().has_session(session);
-        let (is_known, learns) = driver.inspect(|server| (lives(server), server.learns_sessions()));
+        driver.measure_hot_paths(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        driver.audit(AuditRecord::of_measurement(driver.now(), by));
+    }
+
+    async fn expire(&self, session: SessionId, by: ActingOperator) -> Result<(), NotExpired> {
+        let driver = &self.state.driver;
+        let lives = move |server: &Server| server.has_session(session);
+        let (is_known, can_end) = driver.inspect(|server| (lives(server), server.can_end(session)));
         if !is_known {
             return Err(NotExpired::NoSession);
         }
-        if learns {
+        if !can_end {
             return Err(NotExpired::NotLeader);
         }
-        driver.step(ostler_server_core::Input::ExpireSession(session));
+        driver.step(Input::EndSession { session, by });
         let ended = driver.until(Box::new(move |server| !lives(server)));
         match tokio::time::timeout(COMMIT_WITHIN, ended).await {
             Ok(Ok(())) => Ok(()),
