@@ -8,7 +8,9 @@
 //! `admin.readOnly=false` ([`rights::Writer`], [`rights::Operator`]).
 
 mod assets;
+mod ensemble;
 mod error;
+mod fan_out;
 mod identity;
 mod inner_client;
 mod people;
@@ -56,7 +58,7 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    api.route("/ensemble", get(ensemble::get))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.

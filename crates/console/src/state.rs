@@ -1,6 +1,8 @@
 //! The state that all requests share.
 
 use crate::{
+    ensemble::RecentEnds,
+    fan_out::FanOut,
     inner_client::Clients,
     people::{self, People, Ticket},
 };
@@ -16,12 +18,23 @@ pub(crate) struct Console {
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
     pub(crate) token: Ticket,
+    /// Questions to the other members.
+    pub(crate) fan_out: FanOut,
+    /// Where the sessions begin that ended lately.
+    pub(crate) recent_ends: RecentEnds,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        Some(Console { handle, people: People::default(), clients: Clients::default(), token })
+        Some(Console {
+            handle,
+            people: People::default(),
+            clients: Clients::default(),
+            token,
+            fan_out: FanOut::default(),
+            recent_ends: RecentEnds::default(),
+        })
     }
 }
