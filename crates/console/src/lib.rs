@@ -8,8 +8,10 @@
 //! `admin.readOnly=false` ([`rights::Writer`], [`rights::Operator`]).
 
 mod assets;
+mod elections;
 mod ensemble;
 mod error;
+mod events;
 mod fan_out;
 mod identity;
 mod inner_client;
@@ -59,6 +61,8 @@ pub fn routes(handle: AdminHandle) -> Router {
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     api.route("/ensemble", get(ensemble::get))
+        .route("/elections", get(elections::get))
+        .route("/events", get(events::get))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.

@@ -2,6 +2,7 @@
 
 use crate::{
     ensemble::RecentEnds,
+    events::Events,
     fan_out::FanOut,
     inner_client::Clients,
     people::{self, People, Ticket},
@@ -20,6 +21,8 @@ pub(crate) struct Console {
     pub(crate) token: Ticket,
     /// Questions to the other members.
     pub(crate) fan_out: FanOut,
+    /// The pages that somebody follows.
+    pub(crate) events: Events,
     /// Where the sessions begin that ended lately.
     pub(crate) recent_ends: RecentEnds,
 }
@@ -34,6 +37,7 @@ impl Console {
             clients: Clients::default(),
             token,
             fan_out: FanOut::default(),
+            events: Events::default(),
             recent_ends: RecentEnds::default(),
         })
     }
