@@ -9,7 +9,11 @@
 
 mod assets;
 mod clients;
+mod elections;
+mod ensemble;
 mod error;
+mod events;
+mod fan_out;
 mod identity;
 mod inner_client;
 mod list;
@@ -64,7 +68,10 @@ pub fn routes(handle: AdminHandle) -> Router {
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     let api = recipes::reads(tree::reads(api));
-    clients::reads(watches::reads(operations::reads(sessions::reads(api))))
+    let api = clients::reads(watches::reads(operations::reads(sessions::reads(api))));
+    api.route("/ensemble", get(ensemble::get))
+        .route("/elections", get(elections::get))
+        .route("/events", get(events::get))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.

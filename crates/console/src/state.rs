@@ -2,6 +2,9 @@
 
 use crate::{
     clients::Census,
+    ensemble::RecentEnds,
+    events::Events,
+    fan_out::FanOut,
     inner_client::Clients,
     people::{self, People, Ticket},
     recipes::RecipesState,
@@ -28,6 +31,12 @@ pub(crate) struct Console {
     pub(crate) surveys: Surveys,
     /// The clients, as they were a short time ago.
     pub(crate) census: Census,
+    /// Questions to the other members.
+    pub(crate) fan_out: FanOut,
+    /// The pages that somebody follows.
+    pub(crate) events: Events,
+    /// Where the sessions begin that ended lately.
+    pub(crate) recent_ends: RecentEnds,
 }
 
 impl Console {
@@ -43,6 +52,9 @@ impl Console {
             recipes: RecipesState::default(),
             surveys: Surveys::default(),
             census: Census::default(),
+            fan_out: FanOut::default(),
+            events: Events::default(),
+            recent_ends: RecentEnds::default(),
         })
     }
 }

@@ -1,8 +1,6 @@
 //! Reports and metrics of a running server for operators: four-letter words and the election report.
 
 pub mod elections;
-#[cfg(test)]
-mod elections_tests;
 pub mod four_letter;
 pub(crate) mod four_letter_door;
 pub(crate) mod http;
@@ -14,6 +12,7 @@ pub(crate) mod prometheus;
 pub(crate) mod reports;
 pub(crate) mod word_exchange;
 
+pub use http::calls::{AdminCall, CallError, OwnPlace};
 pub use http::handle::parts::{CensusPart, ShownPart, ShownSession};
 pub use http::handle::{AdminHandle, CommandQuery, MayView, NotExpired};
 pub use http::router::AdminConn;

@@ -43,7 +43,7 @@ pub type CommandQuery = BTreeMap<String, String>;
 /// Asks a server on behalf of callers of its admin server. Cheap to clone.
 #[derive(Clone)]
 pub struct AdminHandle {
-    state: Arc<AdminState>,
+    pub(super) state: Arc<AdminState>,
     connections: mpsc::Sender<NewConnection>,
     me: Option<ServerId>,
     frame_max: usize,

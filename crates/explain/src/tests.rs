@@ -1,33 +1,32 @@
 //! Made-up records of servers, and what becomes of them.
 
-use super::{
-    ask::{Silence, Witness},
+use crate::{
     occasion::{Kind, occasions},
     page::Page,
-    timeline::{Line, Mark, merge},
+    records::{Commit, Discovered, Elected, Elections, Moment, Search, TakenOver},
+    timeline::{About, Line, LineKind, Mark, merge},
+    witness::Witness,
 };
 use expect_test::{Expect, expect};
 use ostler_proto::{
     election::{Candidate, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_server::admin::elections::{Commit, Discovered, Elected, Elections, Moment, Search, TakenOver};
 use ostler_server_core::quorum::election_history::{SearchReason, Takeover};
 use ostler_zab::{
     election::{CountedVote, ElectionEvent, IgnoreReason, Rule, Verdict},
     leading::StepDown,
     learning::HangUp,
 };
-use std::io;
 
 /// 2026-11-21 12:00:00 UTC.
-const NOON: i64 = 1_795_262_400_000;
+pub(crate) const NOON: i64 = 1_795_262_400_000;
 
-fn vote(epoch: u32, zxid: u64, id: i64) -> Candidate {
+pub(crate) fn vote(epoch: u32, zxid: u64, id: i64) -> Candidate {
     Candidate { epoch: Epoch(epoch), zxid: Zxid(zxid), id: ServerId(id) }
 }
 
-fn search(began: i64, why: SearchReason, last: u64) -> Search {
+pub(crate) fn search(began: i64, why: SearchReason, last: u64) -> Search {
     Search {
         began_ms: NOON + began,
         why,
@@ -46,7 +45,7 @@ fn search(began: i64, why: SearchReason, last: u64) -> Search {
     }
 }
 
-fn lost(began: i64, leader: i64, last: u64) -> Search {
+pub(crate) fn lost(began: i64, leader: i64, last: u64) -> Search {
     Search {
         before: Some(ServerId(leader)),
         silent_ms: Some(40),
@@ -55,7 +54,7 @@ fn lost(began: i64, leader: i64, last: u64) -> Search {
 }
 
 /// With an end: elected, promised, synchronised and committed at these milliseconds.
-fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4]) -> Search {
+pub(crate) fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4]) -> Search {
     Search {
         elected: Some(Elected { ms: at[0], leader: ServerId(leader), role }),
         connected_ms: (role != PeerState::Leading).then_some(at[0] + 1),
@@ -66,20 +65,26 @@ fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4])
     }
 }
 
-fn with(search: Search, moments: Vec<(u64, ElectionEvent)>) -> Search {
+pub(crate) fn with(search: Search, moments: Vec<(u64, ElectionEvent)>) -> Search {
     let moments = moments.into_iter().map(|(ms, what)| Moment { ms, event: what }).collect();
     Search { moments, ..search }
 }
 
-fn told(vote: Candidate, round: u64) -> ElectionEvent {
+pub(crate) fn told(vote: Candidate, round: u64) -> ElectionEvent {
     ElectionEvent::SentToAll { round, candidate: Some(vote) }
 }
 
-fn heard(from: i64, state: PeerState, vote: Candidate, round: u64, verdict: Verdict) -> ElectionEvent {
+pub(crate) fn heard(
+    from: i64,
+    state: PeerState,
+    vote: Candidate,
+    round: u64,
+    verdict: Verdict,
+) -> ElectionEvent {
     ElectionEvent::Received { from: ServerId(from), state, round, candidate: Some(vote), verdict }
 }
 
-fn witness(server: i64, searches: Vec<Search>) -> Witness {
+pub(crate) fn witness(server: i64, searches: Vec<Search>) -> Witness {
     let elections = Elections {
         server: ServerId(server),
         now_ms: NOON + 60_000,
@@ -91,7 +96,7 @@ fn witness(server: i64, searches: Vec<Search>) -> Witness {
 }
 
 /// Server 1 is dead; 2 notices first, and 3 takes over.
-fn takeover() -> [Witness; 2] {
+pub(crate) fn takeover() -> [Witness; 2] {
     let (two, three) = (vote(1, 0x1_0000_0005, 2), vote(1, 0x1_0000_0007, 3));
     let ballots = |from| vec![CountedVote { voter: ServerId(from), candidate: three }];
     let of_two = vec![
@@ -126,13 +131,13 @@ fn takeover() -> [Witness; 2] {
     [witness(2, vec![with(two, of_two)]), witness(3, vec![with(three, of_three)])]
 }
 
-fn page(witnesses: &[Witness], silent: &[(String, Silence)], expected: &Expect) {
+fn page(witnesses: &[Witness], silent: &[(String, String)], expected: &Expect) {
     expected.assert_eq(&Page::new(&occasions(witnesses), witnesses, silent).to_string());
 }
 
 #[test]
 fn a_dead_leader() {
-    let dead = Silence::Unreachable(io::ErrorKind::ConnectionRefused.into());
+    let dead = "did not answer: connection refused".into();
     page(
         &takeover(),
         &[("127.0.0.1:2181".into(), dead)],
@@ -314,10 +319,10 @@ fn a_lone_server_says_so() {
     let witnesses = [Witness { elections: lone, ahead_ms: 0, unsure_ms: 2 }];
     page(
         &witnesses,
-        &[("a:1".into(), Silence::NotAllowed), ("b:2".into(), Silence::Unknown)],
+        &[("a:1".into(), "does not allow the word elec".into()), ("b:2".into(), "is no server".into())],
         &expect![[r#"
-            Note: a:1 does not allow the word elec: add it to 4lw.commands.whitelist in its zoo.cfg.
-            Note: b:2 does not know the word elec: it is no Ostler server, or an older one.
+            Note: a:1 does not allow the word elec.
+            Note: b:2 is no server.
             Note: server 7 is standalone and takes part in no election.
         "#]],
     );
@@ -555,7 +560,8 @@ fn votes_to_single_servers_are_shown_with_their_reason() {
 }
 
 fn line(at: i64, server: i64, text: &str, mark: Option<Mark>, after: Option<Mark>) -> Line {
-    Line { at, server: ServerId(server), text: text.into(), mark, after }
+    let about = About::only(LineKind::Receive);
+    Line { at, server: ServerId(server), text: text.into(), mark, after, about, ballots: None }
 }
 
 #[test]
