@@ -127,11 +127,11 @@ impl Asked {
         serde_json::from_slice(bytes).map_err(|_| unreadable(&self.member))
     }
 
-    /// The row of the member in `servers`.
-    pub(crate) fn row(&self) -> Value {
-        let (state, reason) = match &self.answer {
-            Ok(_) => ("answered", None),
-            Err(silence) => (silence.state(), Some(&silence.reason)),
+    /// The row of the member in `servers`, with the silence if its answer could not be read.
+    pub(crate) fn row(&self, silence: Option<&Silence>) -> Value {
+        let (state, reason) = match silence {
+            None => ("answered", None),
+            Some(silence) => (silence.state(), Some(&silence.reason)),
         };
         json!({ "id": self.member.id.0, "name": self.member.name(), "state": state, "reason": reason })
     }

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{ApiError, Code},
+    fan_out::{self, Freshness},
     state::Console,
 };
 use axum::{
@@ -84,10 +85,7 @@ pub(crate) struct Gathered<T> {
 impl<T> Gathered<T> {
     /// This server's part alone.
     pub(crate) fn own(console: &Console, own: T) -> Gathered<T> {
-        let id = own_id(&console.handle);
-        let name = if id == 0 { "this server".to_owned() } else { format!("server {id}") };
-        let row = json!({ "id": id, "name": name, "state": "answered", "reason": null });
-        Gathered { parts: vec![own], servers: Servers(vec![row]) }
+        Gathered { parts: vec![own], servers: Servers(vec![fan_out::own_row(console)]) }
     }
 }
 
@@ -112,11 +110,23 @@ impl Servers {
 /// This server's part, and those of the other members: they are asked the same path with `local=1`.
 pub(crate) async fn with_others<T: DeserializeOwned>(
     console: &Arc<Console>,
-    _path: &str,
-    _parameters: &Parameters,
+    path: &str,
+    parameters: &Parameters,
     own: T,
 ) -> Gathered<T> {
-    Gathered::own(console, own)
+    let mut gathered = Gathered::own(console, own);
+    if is_local(parameters) {
+        return gathered;
+    }
+    let mut asked = parameters.clone();
+    asked.insert("local".into(), "1".into());
+    let Ok(query) = serde_urlencoded::to_string(&asked) else { return gathered };
+    for asked in fan_out::ask(console, &format!("{path}?{query}"), Freshness::Kept).await.iter() {
+        let part = asked.read::<T>();
+        gathered.servers.0.push(asked.row(part.as_ref().err()));
+        gathered.parts.extend(part);
+    }
+    gathered
 }
 
 /// Does something on a thread that may wait.
