@@ -235,7 +235,7 @@ fn another_server_leads_when_the_leader_is_killed() {
     command.args(["3", "--port", &place.port.to_string()]);
     let mut ensemble = Ensemble::start(command);
     let first = ensemble.leader(3);
-    let greeting = &ensemble.all_lines[..4];
+    let greeting = ensemble.all_lines[..4].to_vec();
     let connect: Vec<String> = (1..=3).map(|id| place.server(id).to_string()).collect();
     assert_eq!(greeting[1], format!("connect with zkCli.sh -server {}", connect.join(",")));
     let console = greeting[2].strip_prefix("console at ").unwrap().strip_suffix("/console/").unwrap();
