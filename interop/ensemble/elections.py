@@ -94,7 +94,8 @@ class Walk:
         leader.start()
         self.cluster.wait_quorum()
         until("the old leader is part of the new epoch", lambda: self.latest()["kind"] == "joined")
-        expect(any("never committed" in sentence for sentence in self.latest()["summary"]), "what only the old leader had is taken back")
+        said = any("never committed" in sentence for sentence in self.latest()["summary"])
+        expect(said, "what only the old leader had is taken back")
         self.cluster.look_same()
         self.show("the old leader's return")
 

@@ -8,6 +8,7 @@ by their names, as its sources give them.
     console_groups.py --hold PORT     holds with kazoo, for this check; needs kazoo
 """
 
+import functools
 import json
 import os
 import sys
@@ -66,7 +67,8 @@ def hold(port):
         client.start()
         kept.append(client)
         acquire(client.Lock("/kazoo/lock", name).acquire)
-        acquire(lambda election=client.Election("/kazoo/election", name): election.run(time.sleep, 3600))
+        election = client.Election("/kazoo/election", name)
+        acquire(functools.partial(election.run, time.sleep, 3600))
         acquire(client.Semaphore("/kazoo/semaphore", name, max_leases=1).acquire)
         acquire(client.ReadLock("/kazoo/readers", name).acquire)
         acquire(client.WriteLock("/kazoo/writer", name).acquire)

@@ -141,11 +141,10 @@ impl Listing {
     ) -> Box<dyn Iterator<Item = (i64, &'a str)> + 'a> {
         let entry = |place: usize| (self.rank(self.at(place)), self.name_of(self.at(place)));
         let is_wanted = move |(_, name): &(i64, &str)| name.starts_with(starts_with);
-        let places = |wanted: &dyn Fn(Ordering) -> bool| match place {
-            None => None,
-            Some(of) => {
-                Some(partition(self.len(), |place| wanted(self.compare(self.at(place), of.rank, &of.name))))
-            }
+        let places = |wanted: &dyn Fn(Ordering) -> bool| {
+            place.map(|of| {
+                partition(self.len(), |place| wanted(self.compare(self.at(place), of.rank, &of.name)))
+            })
         };
         if is_descending {
             let end = places(&|ordering| ordering == Ordering::Less).unwrap_or(self.len());
