@@ -29,7 +29,7 @@ const KEEP: Duration = Duration::from_secs(30);
 const LISTS_MAX: usize = 4;
 const BYTES_MAX: usize = 64 << 20;
 /// Children of a parent with a short path that are looked up in one look.
-const IN_A_LOOK: usize = 250;
+const IN_A_LOOK: usize = 150;
 /// The bytes of a path that take as long as the rest of a look-up.
 const PATH_BYTES: usize = 256;
 /// A list by change is made anew for a caller who begins again after this time.
@@ -142,9 +142,8 @@ impl Listing {
         let entry = |place: usize| (self.rank(self.at(place)), self.name_of(self.at(place)));
         let is_wanted = move |(_, name): &(i64, &str)| name.starts_with(starts_with);
         let places = |wanted: &dyn Fn(Ordering) -> bool| {
-            place.map(|of| {
-                partition(self.len(), |place| wanted(self.compare(self.at(place), of.rank, &of.name)))
-            })
+            let is_before = |of: &Place, at: usize| wanted(self.compare(self.at(at), of.rank, &of.name));
+            place.map(|of| partition(self.len(), |at| is_before(of, at)))
         };
         if is_descending {
             let end = places(&|ordering| ordering == Ordering::Less).unwrap_or(self.len());
