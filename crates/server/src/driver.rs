@@ -11,7 +11,7 @@ use crate::{
     fan_out::{Notification, Outboxes},
     host_probe::HostProbe,
     outbox::Outbox,
-    peers::{AddressBook, ElectionDoor, PeerOutbox, QuorumDoor, WAITING_MAX},
+    peers::{AddressBook, ElectionDoor, ElectionLinkReport, PeerOutbox, QuorumDoor, WAITING_MAX},
     responses::Responses,
     room::Room,
     sasl_logins::SaslQueue,
@@ -388,6 +388,11 @@ impl Driver {
             doors.election.close().await;
             doors.quorum.close().await;
         }
+    }
+
+    /// The election connections to the other members; none of a standalone server.
+    pub(crate) fn election_links(&self) -> Vec<ElectionLinkReport> {
+        self.doors.as_ref().map_or_else(Vec::new, |doors| doors.election.links())
     }
 
     /// Looks at the core between steps.

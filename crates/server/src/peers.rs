@@ -24,6 +24,7 @@ mod tree_stream;
 
 pub(crate) use address_book::AddressBook;
 pub(crate) use election_door::ElectionDoor;
+pub use election_peer::ElectionLinkReport;
 pub(crate) use peer_outbox::{PeerOutbox, WAITING_MAX};
 pub(crate) use peer_security::{OtherServers, PeerConfigs, PeerSecurity};
 pub(crate) use quorum_door::QuorumDoor;

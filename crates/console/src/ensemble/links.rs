@@ -1,7 +1,8 @@
 //! The connections between members, as this server knows its own.
 
-use ostler_server::admin::AdminHandle;
-use ostler_server_core::quorum::MemberReport;
+use ostler_proto::id::ServerId;
+use ostler_server::admin::{AdminHandle, ElectionLinkReport};
+use ostler_server_core::quorum::{MemberReport, QuorumLink};
 use serde::{Deserialize, Serialize};
 
 /// The connections of one member to another.
@@ -35,6 +36,55 @@ pub(crate) struct QuorumLinkState {
 }
 
 /// This server's connections.
-pub(super) fn own(_handle: &AdminHandle, _member: Option<&MemberReport>) -> Vec<LinkRow> {
-    Vec::new()
+pub(super) fn own(handle: &AdminHandle, member: Option<&MemberReport>) -> Vec<LinkRow> {
+    let Some(member) = member else { return Vec::new() };
+    let (election, quorum) = (handle.election_links(), handle.inspect(|server| server.quorum_links()));
+    let others = member.membership.servers.keys().filter(|id| **id != member.me);
+    let row = |to: &ServerId| LinkRow {
+        from: member.me.0,
+        to: to.0,
+        election: election.iter().find(|link| link.peer == *to).map_or(LinkState::UNKNOWN, LinkState::of),
+        quorum: quorum
+            .iter()
+            .find(|link| link.peer == *to)
+            .map(QuorumLinkState::of)
+            .or_else(|| is_expected(member, *to).then_some(QuorumLinkState::DOWN)),
+    };
+    others.map(row).collect()
+}
+
+/// Whether there should be a connection of the quorum port.
+fn is_expected(member: &MemberReport, to: ServerId) -> bool {
+    match member.leader {
+        Some(leader) if leader == member.me => !is_observer(member, to),
+        Some(leader) => leader == to && !is_observer(member, member.me),
+        None => false,
+    }
+}
+
+/// An observer may be connected to another server than the leader.
+fn is_observer(member: &MemberReport, id: ServerId) -> bool {
+    member.membership.servers.get(&id).is_some_and(|server| server.observer)
+}
+
+impl LinkState {
+    const UNKNOWN: LinkState = LinkState { up: false, since_ms: None, error: None };
+
+    fn of(link: &ElectionLinkReport) -> LinkState {
+        LinkState { up: link.up, since_ms: link.since_ms, error: link.error.clone() }
+    }
+}
+
+impl QuorumLinkState {
+    const DOWN: QuorumLinkState =
+        QuorumLinkState { up: false, since_ms: None, error: None, round_trip_ms: None };
+
+    fn of(link: &QuorumLink) -> QuorumLinkState {
+        QuorumLinkState {
+            up: true,
+            since_ms: Some(link.since_ms),
+            error: None,
+            round_trip_ms: link.round_trip_us.map(|us| us as f64 / 1000.0),
+        }
+    }
 }

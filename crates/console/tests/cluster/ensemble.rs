@@ -43,6 +43,17 @@ async fn three_members_are_one_page_whomever_one_asks() {
                 "{row:#}"
             );
         }
+        let links = page["links"].as_array().unwrap();
+        assert_eq!(links.len(), 6, "{page:#}");
+        for link in links {
+            let is_leaders = link["from"] == leader || link["to"] == leader;
+            assert_eq!(
+                (link["election"]["up"].as_bool(), link["quorum"].is_null()),
+                (Some(true), !is_leaders),
+                "{link:#}"
+            );
+            assert!(!is_leaders || link["quorum"]["up"] == true, "{link:#}");
+        }
         let epochs = page["epochs"].as_array().unwrap();
         assert_eq!(epochs.len(), 1, "{page:#}");
         assert_eq!((epochs[0]["leader"].as_u64(), epochs[0]["to_ms"].is_null()), (Some(leader as u64), true));
@@ -68,6 +79,21 @@ async fn a_member_that_is_down_is_a_row_with_the_reason_and_a_way_out() {
         "{reason}"
     );
     assert_eq!((silent["role"].is_null(), silent["is_voter"].as_bool()), (true, Some(true)));
+    let links = page["links"].as_array().unwrap();
+    let to_down = links.iter().find(|link| link["from"] == leader && link["to"] == down).unwrap();
+    assert_eq!(
+        (to_down["election"]["up"].as_bool(), to_down["quorum"]["up"].as_bool()),
+        (Some(false), Some(false))
+    );
+    assert!(to_down["election"]["since_ms"].is_i64(), "{to_down:#}");
+    let other = 6 - leader - down;
+    let (_, page) = ensemble
+        .until(leader, "ensemble", |page| {
+            let links = page["links"].as_array().unwrap();
+            let live = links.iter().find(|link| link["from"] == leader && link["to"] == other);
+            live.is_some_and(|link| link["quorum"]["round_trip_ms"].is_f64())
+        })
+        .await;
     assert_eq!(page["verdict"]["level"], "warning");
     assert_eq!(page["verdict"]["sentence"], "Serving. 2 of 3 voters; if one fails, nobody can write.");
     assert_eq!(

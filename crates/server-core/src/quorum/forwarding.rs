@@ -214,7 +214,10 @@ impl Server {
             return;
         }
         match packet {
-            Packet::Ping { touched: Some(touched), .. } => self.touch_sessions(cx.now, &touched),
+            Packet::Ping { touched: Some(touched), .. } => {
+                self.note_pong(cx.now, link);
+                self.touch_sessions(cx.now, &touched);
+            }
             Packet::Revalidate { session, timeout_ms } => {
                 self.revalidate(cx, link, session, timeout_ms);
             }

@@ -69,12 +69,11 @@ impl Server {
 
     pub(super) fn ping_learners(&mut self, cx: &mut Context<'_>) {
         let zxid = self.proposed();
-        let Some(ensemble) = self.role.ensemble() else { return };
-        let Some(learners) = ensemble.role.learners() else { return };
+        let Some(ensemble) = self.role.ensemble_mut() else { return };
+        let Some(Learners { leading, delayed, pings, .. }) = ensemble.role.learners_mut() else { return };
         // The first packet after the epoch has to be DIFF, TRUNC or SNAP, which may have to wait for the log.
-        for (link, _) in
-            learners.leading.forwarding().filter(|(link, _)| !learners.delayed.contains_key(link))
-        {
+        for (link, _) in leading.forwarding().filter(|(link, _)| !delayed.contains_key(link)) {
+            pings.sent(link, cx.now);
             let message = PeerMessage::Packet(Packet::Ping { zxid, touched: None });
             cx.effects.push(Effect::ToPeer { link, message });
         }

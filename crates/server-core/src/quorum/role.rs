@@ -3,7 +3,9 @@
 //! The history stays in the same two places in every role: `tree` has the committed transactions, `outstanding` the
 //! logged ones after them. The end of an epoch changes neither; only the pending changes are dropped.
 
-use super::{Ensemble, RevalidationWaiter, observer_master::ObserverMaster, read_only::ReadOnly};
+use super::{
+    Ensemble, RevalidationWaiter, observer_master::ObserverMaster, quorum_links::Pings, read_only::ReadOnly,
+};
 use crate::{
     connections::forwarded::ForwardedWrite,
     context::Context,
@@ -128,11 +130,13 @@ pub(super) struct Learners {
     pub(super) delayed: BTreeMap<LinkId, Delayed>,
     /// Learners in synchronization; true for those that get a whole tree.
     pub(super) being_synced: BTreeMap<LinkId, bool>,
+    pub(super) pings: Pings,
 }
 
 impl Learners {
     pub(super) fn new(leading: Leading) -> Learners {
-        Learners { leading, delayed: BTreeMap::new(), being_synced: BTreeMap::new() }
+        let pings = Pings::default();
+        Learners { leading, delayed: BTreeMap::new(), being_synced: BTreeMap::new(), pings }
     }
 
     /// The packet goes out when the learner's synchronization has begun. Returns it if it can go out now.
@@ -145,6 +149,7 @@ impl Learners {
     pub(super) fn gone(&mut self, link: LinkId) {
         self.delayed.remove(&link);
         self.being_synced.remove(&link);
+        self.pings.gone(link);
         self.leading.disconnected(link);
     }
 }

@@ -24,6 +24,7 @@ mod other_ensembles;
 mod own_writes;
 mod passwords;
 mod pending_learners;
+mod quorum_links;
 mod read_only;
 mod reconfigurations;
 #[path = "../log/said.rs"]

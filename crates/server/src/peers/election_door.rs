@@ -6,7 +6,7 @@ use super::{
     address_book::{AddressBook, UNLISTED_MAX},
     addresses::{self, ConnectError, Port},
     claims::{Claim, Origin},
-    election_peer::{ElectionLink, ElectionPeer, VoteBox, put, write_votes},
+    election_peer::{ElectionLink, ElectionLinkReport, ElectionPeer, VoteBox, put, write_votes},
     election_wire::{ElectionReadError, greeting, read_greeting, read_message},
     own_ports,
     peer_security::{OtherServers, PeerSecurity, SecurityError},
@@ -28,6 +28,7 @@ use ostler_server_core::Input;
 use ostler_zab::leading::AddressMatch;
 use std::{
     collections::HashMap,
+    error::Error,
     io,
     net::SocketAddr,
     pin::pin,
@@ -181,17 +182,15 @@ impl ElectionDoor {
                 tokio::time::sleep(CALL_BACK_WITHIN).await;
             }
             Ok((stream, origin)) => return self.install(to, stream, origin),
-            Err(error) if error.is_without_address() && self.take_unknown_turn(to) => {
-                tracing::warn!(server = to.0, %error, "a server cannot be called yet: it is tried again");
-            }
-            Err(error) => {
-                tracing::debug!(server = to.0, %error, "cannot connect to a server's election port");
-            }
+            Err(error) => self.note_failed(to, &error),
         }
         let is_linked = {
             let mut peers = self.lock();
             peers.get_mut(&to).is_some_and(|peer| {
                 peer.connecting = false;
+                if peer.link.is_none() {
+                    peer.note_down(false, None);
+                }
                 peer.link.is_some()
             })
         };
@@ -199,6 +198,27 @@ impl ElectionDoor {
         if !is_linked {
             self.step(Input::ElectionLink { peer: to, up: false });
         }
+    }
+
+    /// Notes that a server could not be called.
+    fn note_failed(&self, to: ServerId, error: &ConnectError) {
+        if let Some(peer) = self.lock().get_mut(&to).filter(|peer| peer.link.is_none()) {
+            peer.note_down(false, Some(error));
+        }
+        match error {
+            error if error.is_without_address() && self.take_unknown_turn(to) => {
+                tracing::warn!(server = to.0, %error, "a server cannot be called yet: it is tried again");
+            }
+            error => {
+                tracing::debug!(server = to.0, %error, "cannot connect to a server's election port");
+            }
+        }
+    }
+
+    /// The connections to the other members.
+    pub(crate) fn links(&self) -> Vec<ElectionLinkReport> {
+        let peers = self.lock();
+        peers.iter().filter(|(id, _)| self.book.is_member(**id)).map(|(id, peer)| peer.report(*id)).collect()
     }
 
     /// Returns true if the log has to say again that this server's address is unknown.
@@ -441,6 +461,7 @@ impl ElectionDoor {
             let votes = Arc::new(VoteBox::with(std::mem::take(&mut peer.waiting)));
             peer.link = Some(ElectionLink { number, origin, votes: votes.clone() });
             peer.connecting = false;
+            peer.note_up();
             votes
         };
         // The core has to hear of the connection before the task can report its end.
@@ -455,7 +476,7 @@ impl ElectionDoor {
                 ended = door.read_votes((id, from), read) => ended,
                 ended = write_votes(&votes, write) => ended.map_err(ElectionReadError::from),
             };
-            match ended {
+            match &ended {
                 Err(error) if error.is_breach() => {
                     if let Some(ending) = door.callers_log.take_line().ending() {
                         tracing::warn!(
@@ -468,15 +489,16 @@ impl ElectionDoor {
                 }
                 Ok(()) => {}
             }
-            door.ended(id, number);
+            door.ended(id, number, ended.err());
         });
     }
 
-    fn ended(&self, id: ServerId, number: u64) {
+    fn ended(&self, id: ServerId, number: u64, error: Option<ElectionReadError>) {
         let mut peers = self.lock();
         let Some(peer) = peers.get_mut(&id) else { return };
         if let Some(link) = peer.link.take_if(|link| link.number == number) {
             peer.keep(&link.votes);
+            peer.note_down(true, error.as_ref().map(|error| error as &dyn Error));
             self.forget_unlisted(&mut peers);
             drop(peers);
             self.step(Input::ElectionLink { peer: id, up: false });

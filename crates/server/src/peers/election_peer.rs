@@ -8,8 +8,10 @@ use crate::log_throttle::LogThrottle;
 use ostler_proto::id::ServerId;
 use std::{
     collections::VecDeque,
+    error::Error,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::SystemTime,
 };
 use tokio::{io::AsyncWriteExt, sync::Notify};
 
@@ -67,6 +69,11 @@ pub(super) async fn write_votes(votes: &VoteBox, mut write: PeerWrite) -> io::Re
     }
 }
 
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
+}
+
 /// Adds a vote, and drops the oldest of too many.
 pub(super) fn put(votes: &mut VecDeque<Vec<u8>>, vote: Vec<u8>) {
     if votes.len() == VOTES_MAX {
@@ -91,12 +98,57 @@ pub(super) struct ElectionPeer {
     pub(super) connecting: bool,
     /// Encoded votes to send once there is a connection.
     pub(super) waiting: VecDeque<Vec<u8>>,
+    /// When the connection was made, or was lost or first could not be had; in milliseconds since 1970.
+    since_ms: Option<i64>,
+    /// Why it was lost or could not be had last.
+    error: Option<String>,
     pub(super) said_other_ensemble: LogThrottle,
     said_duplicate: LogThrottle,
     pub(super) said_unknown: LogThrottle,
 }
 
+/// The election connection to a server, for reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElectionLinkReport {
+    /// The other server.
+    pub peer: ServerId,
+    /// Whether there is a connection.
+    pub up: bool,
+    /// Since when that is so, in milliseconds since 1970; `None` if none was tried yet.
+    pub since_ms: Option<i64>,
+    /// Why it was lost or could not be had last.
+    pub error: Option<String>,
+}
+
+/// The longest text of an error that is kept.
+const ERROR_MAX: usize = 200;
+
 impl ElectionPeer {
+    /// Notes that the connection was made.
+    pub(super) fn note_up(&mut self) {
+        self.since_ms = Some(now_ms());
+    }
+
+    /// Notes that the connection was lost (`was_up`), or could not be had.
+    pub(super) fn note_down(&mut self, was_up: bool, error: Option<&dyn Error>) {
+        if was_up || self.since_ms.is_none() {
+            self.since_ms = Some(now_ms());
+        }
+        if let Some(error) = error {
+            self.error = Some(error.to_string().chars().take(ERROR_MAX).collect());
+        }
+    }
+
+    /// The state of the connection.
+    pub(super) fn report(&self, peer: ServerId) -> ElectionLinkReport {
+        ElectionLinkReport {
+            peer,
+            up: self.link.is_some(),
+            since_ms: self.since_ms,
+            error: self.error.clone(),
+        }
+    }
+
     /// Ends the connection. Its unsent votes wait for the next one.
     pub(super) fn unlink(&mut self) {
         if let Some(old) = self.link.take() {

@@ -1,7 +1,7 @@
 //! Calls to the admin servers of other members, for pages about the whole ensemble.
 
 use super::handle::AdminHandle;
-use crate::config::AdminPeer;
+use crate::{config::AdminPeer, peers::ElectionLinkReport};
 use ostler_tls::material::{TlsFileError, TlsMaterial};
 use rustls::{ClientConfig, pki_types::ServerName};
 use std::{
@@ -74,6 +74,11 @@ impl AdminHandle {
             data_dir: folders.snapshots.clone(),
             log_dir: folders.logs.clone(),
         }
+    }
+
+    /// The election connections to the other members; none of a standalone server.
+    pub fn election_links(&self) -> Vec<ElectionLinkReport> {
+        self.state.driver.election_links()
     }
 
     /// The admin servers of `admin.peers`.
