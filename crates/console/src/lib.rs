@@ -8,9 +8,13 @@
 //! `admin.readOnly=false` ([`rights::Writer`], [`rights::Operator`]).
 
 mod assets;
+mod configuration;
+mod disk;
 mod error;
 mod identity;
 mod inner_client;
+mod list;
+mod metrics;
 mod people;
 pub mod rights;
 mod security;
@@ -39,6 +43,7 @@ pub fn routes(handle: AdminHandle) -> Router {
         return Router::new();
     };
     let console = Arc::new(console);
+    metrics::start_sampling(&console);
     let mut api = Router::new()
         .route("/me", get(identity::me))
         .route("/sign-in", post(identity::sign_in))
@@ -56,10 +61,13 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    api.route("/metrics", get(metrics::show))
+        .route("/config", get(configuration::show))
+        .route("/disk", get(disk::show))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    api
+    api.route("/disk/snapshot", get(disk::send_snapshot).post(disk::take_snapshot))
+        .route("/disk/purge", post(disk::purge))
 }

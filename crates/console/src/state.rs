@@ -2,6 +2,7 @@
 
 use crate::{
     inner_client::Clients,
+    metrics::Ring,
     people::{self, People, Ticket},
 };
 use ostler_server::admin::AdminHandle;
@@ -16,12 +17,15 @@ pub(crate) struct Console {
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
     pub(crate) token: Ticket,
+    /// The samples of the charts.
+    pub(crate) ring: Ring,
 }
 
 impl Console {
     /// `None` if the system gives no random numbers.
     pub(crate) fn new(handle: AdminHandle) -> Option<Console> {
         let token = people::new_ticket()?;
-        Some(Console { handle, people: People::default(), clients: Clients::default(), token })
+        let (people, clients, ring) = (People::default(), Clients::default(), Ring::default());
+        Some(Console { handle, people, clients, token, ring })
     }
 }

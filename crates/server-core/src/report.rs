@@ -1,5 +1,6 @@
 //! Data for the four-letter words and the admin interface, all of one moment.
 
+pub mod figures;
 pub mod parts;
 pub mod quotas;
 

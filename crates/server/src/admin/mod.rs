@@ -14,5 +14,10 @@ pub(crate) mod prometheus;
 pub(crate) mod reports;
 pub(crate) mod word_exchange;
 
+pub use crate::snapshot_thread::{FailedSnapshot, WrittenSnapshot};
+pub use http::configuration::DynamicConfiguration;
+pub use http::disk::{DiskReport, Folder, LastStart, LogOnDisk, NotDone, Purge, SnapshotOnDisk};
+pub use http::figures::{Place, ServerFigures, Space};
 pub use http::handle::{AdminHandle, CommandQuery, MayView};
 pub use http::router::AdminConn;
+pub use ostler_server_core::audit::Operator;
