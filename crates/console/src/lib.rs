@@ -9,6 +9,8 @@
 
 mod assets;
 mod clients;
+mod configuration;
+mod disk;
 mod elections;
 mod ensemble;
 mod error;
@@ -17,6 +19,7 @@ mod fan_out;
 mod identity;
 mod inner_client;
 mod list;
+mod metrics;
 mod operations;
 mod people;
 mod recipes;
@@ -50,6 +53,7 @@ pub fn routes(handle: AdminHandle) -> Router {
         return Router::new();
     };
     let console = Arc::new(console);
+    metrics::start_sampling(&console);
     let mut api = Router::new()
         .route("/me", get(identity::me))
         .route("/sign-in", post(identity::sign_in))
@@ -72,10 +76,15 @@ fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     api.route("/ensemble", get(ensemble::get))
         .route("/elections", get(elections::get))
         .route("/events", get(events::get))
+        .route("/metrics", get(metrics::show))
+        .route("/config", get(configuration::show))
+        .route("/disk", get(disk::show))
 }
 
 /// Paths that change something. Without `admin.readOnly=false` these paths do not exist.
 fn changes(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
     let api = recipes::changes(tree::changes(api));
-    operations::changes(sessions::changes(api))
+    let api = operations::changes(sessions::changes(api));
+    api.route("/disk/snapshot", get(disk::send_snapshot).post(disk::take_snapshot))
+        .route("/disk/purge", post(disk::purge))
 }

@@ -6,6 +6,7 @@ use crate::{
     events::Events,
     fan_out::FanOut,
     inner_client::Clients,
+    metrics::Ring,
     people::{self, People, Ticket},
     recipes::RecipesState,
     tree::TreeState,
@@ -37,6 +38,8 @@ pub(crate) struct Console {
     pub(crate) events: Events,
     /// Where the sessions begin that ended lately.
     pub(crate) recent_ends: RecentEnds,
+    /// The samples of the charts.
+    pub(crate) ring: Ring,
 }
 
 impl Console {
@@ -55,6 +58,7 @@ impl Console {
             fan_out: FanOut::default(),
             events: Events::default(),
             recent_ends: RecentEnds::default(),
+            ring: Ring::default(),
         })
     }
 }

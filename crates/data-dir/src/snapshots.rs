@@ -7,7 +7,7 @@ use ostler_storage::{
     disk::Disk,
     folders::DataFolders,
     names::Compression,
-    retention,
+    retention::{self, PurgePlan},
     snapshot::{Building, SnapshotDigest, SnapshotTarget, SnapshotTrailer, SnapshotWriter},
     txnlog::SpareLog,
 };
@@ -76,6 +76,8 @@ pub struct SnapshotSettings {
     spare: Arc<SpareLog>,
     /// The snapshots that the start could not read. A purge does not count them among those that it keeps.
     unreadable: Arc<[PathBuf]>,
+    /// Held while files are removed, because an operator can purge while the server does.
+    purging: Arc<Mutex<()>>,
     /// The cuts of the log.
     pub cuts: Arc<LogCuts>,
     /// Whether the server ends. Then the removal of files is left to the next start.
@@ -97,19 +99,59 @@ impl SnapshotSettings {
             options,
             spare,
             unreadable: unreadable.into(),
+            purging: Arc::default(),
             cuts: Arc::default(),
             ending: Arc::default(),
         }
     }
 
+    /// The number of snapshots that a purge keeps; `None` if the server purges nothing by itself.
+    pub fn keep(&self) -> Option<usize> {
+        self.options.keep
+    }
+
+    /// The snapshots that the start could not read.
+    pub fn unreadable(&self) -> &[PathBuf] {
+        &self.unreadable
+    }
+
     fn go_on(&self) -> bool {
         !self.ending.load(Ordering::Relaxed)
     }
+
+    fn purging(&self) -> MutexGuard<'_, ()> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.purging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The files that a purge which keeps this number of snapshots would remove now. At least
+/// [`RETAIN_AT_LEAST`](retention::RETAIN_AT_LEAST) are kept.
+pub fn purge_plan(settings: &SnapshotSettings, keep: usize) -> Result<PurgePlan, StorageError> {
+    retention::plan(&*settings.disk, &settings.folders, keep, &settings.unreadable)
+}
+
+/// Removes files for an operator who has seen the plan: `planned` are the names that it had. Returns the removed files, or
+/// `None`, with nothing removed, if the plan is another one by now.
+pub fn purge_as_planned(
+    settings: &SnapshotSettings,
+    keep: usize,
+    planned: &[String],
+) -> Result<Option<Vec<PathBuf>>, StorageError> {
+    let _only_one = settings.purging();
+    let plan = purge_plan(settings, keep)?;
+    let names = || plan.paths().filter_map(|path| path.file_name()?.to_str());
+    if !names().eq(planned.iter().map(String::as_str)) {
+        return Ok(None);
+    }
+    let (disk, folders, go_on) = (&*settings.disk, &settings.folders, &|| settings.go_on());
+    retention::carry_out(disk, folders, plan, &settings.spare, go_on).map(Some)
 }
 
 /// Removes old snapshots, and logs that no kept snapshot needs. Errors are logged.
 pub fn purge(settings: &SnapshotSettings) {
     let Some(keep) = settings.options.keep else { return };
+    let _only_one = settings.purging();
     let (disk, folders, go_on) = (&*settings.disk, &settings.folders, &|| settings.go_on());
     match retention::purge(disk, folders, keep, &settings.unreadable, &settings.spare, go_on) {
         Ok(removed) if removed.is_empty() => {}

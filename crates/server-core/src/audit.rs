@@ -5,6 +5,7 @@
 //! known, before the client gets its answer. It does not depend on the connection: a client that hangs up right after
 //! its request is recorded, too.
 
+mod operator;
 mod trail;
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
 use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use arcstr::ArcStr;
 use core::net::IpAddr;
+pub use operator::Operator;
 use ostler_proto::{
     acl::{Acl, Id},
     id::SessionId,
@@ -90,6 +92,12 @@ pub enum AuditOperation {
     ServerStart,
     /// The server stops.
     ServerStop,
+    /// An operator has a snapshot taken. ZooKeeper does not record this and what follows.
+    TakeSnapshot,
+    /// An operator gets a snapshot of all data.
+    SendSnapshot,
+    /// An operator has old snapshots and logs removed.
+    Purge,
 }
 
 impl AuditOperation {
@@ -108,6 +116,9 @@ impl AuditOperation {
             AuditOperation::AuthFailed => "authFailed",
             AuditOperation::ServerStart => "serverStart",
             AuditOperation::ServerStop => "serverStop",
+            AuditOperation::TakeSnapshot => "takeSnapshot",
+            AuditOperation::SendSnapshot => "sendSnapshot",
+            AuditOperation::Purge => "purge",
         }
     }
 }

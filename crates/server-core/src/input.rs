@@ -204,6 +204,9 @@ pub enum Input<'a> {
     /// The snapshot of [`Effect::Snapshot`](crate::Effect::Snapshot) is on disk, or was given up. The core may ask for
     /// the next one.
     SnapshotDone,
+    /// An operator wants a snapshot now. If [`Server::snapshot_turn`](crate::Server::snapshot_turn) is not free, nothing
+    /// happens.
+    TakeSnapshot,
     /// The time that [`Server::next_deadline`](crate::Server::next_deadline) named has come. An earlier or a repeated one
     /// does no harm.
     Deadline,

@@ -24,6 +24,7 @@ pub mod work;
 pub use config::CoreConfig;
 pub use effect::{CloseReason, DialTarget, Effect, PeerMessage, PersistOp, Record};
 pub use input::{ClientRequest, ConnId, Input, LogPart, Now};
+pub use pipeline::snapshot_plan::SnapshotTurn;
 pub use quorum::EnsembleConfig;
 pub use requests::{auth, operator::OperatorLogin, sasl::SaslAnswer};
 pub use server::Server;

@@ -10,7 +10,7 @@ pub(crate) mod prepare;
 mod prepare_multi;
 pub(crate) mod propose;
 pub(crate) mod reaper;
-mod snapshot_plan;
+pub(crate) mod snapshot_plan;
 pub(crate) mod syncs;
 
 use crate::{

@@ -1,6 +1,7 @@
 //! Data for the four-letter words and the admin interface, all of one moment.
 
 pub mod clients;
+pub mod figures;
 pub mod holders;
 pub mod live_sessions;
 pub mod parts;

@@ -155,6 +155,7 @@ impl Server {
             Input::ConnectionLost { conn, cause, host } => self.connection_lost(cx.now, conn, cause, host),
             Input::Persisted(seq) => self.persisted(cx, seq),
             Input::SnapshotDone => self.pipeline.snapshots.done(),
+            Input::TakeSnapshot => self.take_snapshot(cx),
             Input::Deadline => {
                 self.resume_backlog(cx);
                 let has_paused = self.pause_detector.beat(cx.now.mono);

@@ -33,13 +33,19 @@ use admin_ports::{AdminParts, AdminPorts};
 use client_ports::ClientPorts;
 use options::MemberData;
 use ostler_data_dir::{Persistence, recovery::Restored};
-use ostler_proto::id::{Epoch, ServerId};
+use ostler_proto::id::{Epoch, ServerId, Zxid};
 use ostler_server_core::{
     CoreConfig, Now, Server,
     audit::{AuditOperation, AuditResult},
     quorum::LocalSessions,
 };
-use ostler_storage::{disk::Disk, folders::DataFolders, lock::FolderLock, recover::Origin};
+use ostler_storage::{
+    disk::Disk,
+    folders::DataFolders,
+    lock::FolderLock,
+    names::{Compression, snapshot_name},
+    recover::Origin,
+};
 use ostler_zab::EpochLength;
 use std::{
     net::SocketAddr,
@@ -311,12 +317,24 @@ fn load(config: &ServerConfig, store: &DataStore) -> Result<LoadedData, ServerEr
         took: begun.elapsed(),
         snapshot: restored.snapshot_loaded_at.map(|loaded| loaded.saturating_duration_since(begun)),
         records: restored.recovered.records,
+        snapshot_bytes: match restored.recovered.origin {
+            Origin::Snapshot(zxid) => snapshot_size(&store.folders, zxid),
+            _ => 0,
+        },
     };
     Ok(LoadedData {
         persistence,
         recovered: RecoveredState { restored, may_start_empty, keeps_config },
         loading,
     })
+}
+
+/// The size of the snapshot that the start has read; 0 if it is gone.
+fn snapshot_size(folders: &DataFolders, zxid: Zxid) -> u64 {
+    [Compression::None, Compression::Gz, Compression::Snappy]
+        .into_iter()
+        .find_map(|compression| folders.snapshots.join(snapshot_name(zxid, compression)).metadata().ok())
+        .map_or(0, |file| file.len())
 }
 
 fn new_core(

@@ -180,6 +180,11 @@ impl DiskQueue {
         self.lock_figures().clone()
     }
 
+    /// The times of the syncs alone, since the start or the last reset.
+    pub(crate) fn sync_times(&self) -> Summary {
+        self.lock_figures().sync_ms.summary
+    }
+
     /// Sets all counts to zero.
     pub(crate) fn reset_figures(&self) {
         *self.lock_figures() = DiskFigures::default();

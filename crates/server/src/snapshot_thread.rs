@@ -5,18 +5,19 @@ use ostler_data_dir::{
     SnapshotSource,
     snapshots::{LogCuts, SnapshotSettings, UnfinishedSnapshot, purge},
 };
+use ostler_proto::id::Zxid;
 use ostler_server_core::{Input, stats::Summary};
 use ostler_storage::StorageError;
 use ostler_tree::FrozenTree;
 use std::{
     panic::resume_unwind,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
@@ -32,6 +33,37 @@ const PACE_MAX_BYTES_PER_S: u64 = 128 << 20;
 /// A snapshot that is late by this time, because the processor is never idle, goes on at normal priority.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// A snapshot that the thread has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrittenSnapshot {
+    /// Its last transaction.
+    pub zxid: Zxid,
+    /// When it was complete.
+    pub at: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A snapshot that could not be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedSnapshot {
+    /// Its last transaction.
+    pub zxid: Zxid,
+    /// When it failed.
+    pub at: SystemTime,
+    /// The error, in words.
+    pub error: String,
+}
+
+/// The last snapshots since the server has started.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastSnapshots {
+    /// Snapshots that were written, have failed, or were given up.
+    pub(crate) ended: u64,
+    pub(crate) written: Option<WrittenSnapshot>,
+    pub(crate) failed: Option<FailedSnapshot>,
+}
+
 /// The queue of frozen trees that wait to be written.
 #[derive(Debug)]
 pub(crate) struct SnapshotQueue {
@@ -44,6 +76,7 @@ pub(crate) struct SnapshotQueue {
     /// The time that each snapshot took, ms, since the start or `srst`.
     pub(crate) took_ms: Mutex<Summary>,
     pub(crate) failed: AtomicU64,
+    last: Mutex<LastSnapshots>,
 }
 
 impl SnapshotQueue {
@@ -57,6 +90,7 @@ impl SnapshotQueue {
             last_ms: AtomicU64::new(0),
             took_ms: Mutex::default(),
             failed: AtomicU64::new(0),
+            last: Mutex::default(),
         };
         (Arc::new(queue), receiver)
     }
@@ -65,6 +99,28 @@ impl SnapshotQueue {
         // The thread ends only by `stop`, so the receiver is there.
         let cuts = self.cuts.count();
         let _ = self.sender.send(Some(SnapshotSource { tree: frozen, cuts }));
+    }
+
+    /// The last snapshots since the server has started.
+    pub(crate) fn last(&self) -> LastSnapshots {
+        self.lock_last().clone()
+    }
+
+    fn lock_last(&self) -> MutexGuard<'_, LastSnapshots> {
+        // A panic aborts the process, so a poisoned lock is never met.
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what has become of a snapshot.
+    fn note(&self, zxid: Zxid, took: Duration, result: &Result<bool, StorageError>) {
+        let at = SystemTime::now();
+        let mut last = self.lock_last();
+        last.ended += 1;
+        match result {
+            Ok(true) => last.written = Some(WrittenSnapshot { zxid, at, took }),
+            Ok(false) => {}
+            Err(error) => last.failed = Some(FailedSnapshot { zxid, at, error: error.to_string() }),
+        }
     }
 
     /// Ends the thread. A snapshot that it is writing is given up, because the log has all of it, and so is a purge.
@@ -98,7 +154,9 @@ pub(crate) fn run(queue: &SnapshotQueue, driver: &Arc<Driver>, log_bytes: &Atomi
             }
         };
         let (zxid, znodes, begun) = (frozen.tree.zxid, frozen.tree.len(), Instant::now());
-        match write(&frozen, settings, log_bytes, &queue.stopped) {
+        let result = write(&frozen, settings, log_bytes, &queue.stopped);
+        queue.note(zxid, begun.elapsed(), &result);
+        match result {
             Ok(false) => tracing::info!(%zxid, "a snapshot was given up; the log has all of it"),
             Ok(true) => {
                 let ms = begun.elapsed().as_millis() as u64;

@@ -59,7 +59,7 @@ mod writer;
 
 pub use cut::{Truncated, truncate_after};
 pub(crate) use cut::{cut_torn_tail, is_whole_file, remove};
-pub use file::{Advance, FileEnd, LogFileReader, LogRecord};
+pub use file::{Advance, FileEnd, LogFileReader, LogRecord, zxid_before};
 pub use image::LogImage;
 pub use reader::{EndContext, LogReader, TornTail, ZxidStep, follows, judge_end, synced_through};
 pub use spare::SpareLog;

@@ -4,6 +4,7 @@ use crate::{
     config::CoreConfig,
     context::Context,
     effect::{Effect, PersistOp},
+    quorum::MemberMode,
     server::Server,
 };
 use alloc::boxed::Box;
@@ -11,11 +12,50 @@ use alloc::boxed::Box;
 impl Server {
     pub(super) fn consider_snapshot(&mut self, cx: &mut Context<'_>, record_len: usize) {
         if self.pipeline.snapshots.count_record(&self.config, record_len) {
-            self.stats.snapshots += 1;
-            self.pipeline.persist(cx, PersistOp::RollLog);
-            cx.effects.push(Effect::Snapshot(Box::new(self.tree.freeze())));
+            self.begin_snapshot(cx);
         }
     }
+
+    /// Begins a snapshot for an operator, if one can begin now.
+    pub(crate) fn take_snapshot(&mut self, cx: &mut Context<'_>) {
+        if self.snapshot_turn() == SnapshotTurn::Free {
+            self.pipeline.snapshots.begin();
+            self.begin_snapshot(cx);
+        }
+    }
+
+    fn begin_snapshot(&mut self, cx: &mut Context<'_>) {
+        self.stats.snapshots += 1;
+        self.pipeline.persist(cx, PersistOp::RollLog);
+        cx.effects.push(Effect::Snapshot(Box::new(self.tree.freeze())));
+    }
+
+    /// Transactions since the last snapshot was begun, those that the start has replayed included.
+    pub fn records_since_snapshot(&self) -> u64 {
+        self.pipeline.snapshots.txns
+    }
+
+    /// Whether [`Input::TakeSnapshot`](crate::Input::TakeSnapshot) would begin a snapshot now.
+    pub fn snapshot_turn(&self) -> SnapshotTurn {
+        match self.mode() {
+            // The tree can have transactions that the next leader takes back.
+            Some(MemberMode::Looking | MemberMode::ReadOnly) => SnapshotTurn::NotServing,
+            _ if self.is_reloading() => SnapshotTurn::NotServing,
+            _ if self.pipeline.snapshots.running => SnapshotTurn::Running,
+            _ => SnapshotTurn::Free,
+        }
+    }
+}
+
+/// Whether a snapshot can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SnapshotTurn {
+    /// It can.
+    Free,
+    /// Another one is being written.
+    Running,
+    /// The server serves no leader's history now.
+    NotServing,
 }
 
 /// Decides when the next snapshot is due.
@@ -50,12 +90,17 @@ impl SnapshotPlan {
         if !full || self.running {
             return false;
         }
+        self.begin();
+        true
+    }
+
+    /// Counts from zero until the next snapshot.
+    fn begin(&mut self) {
         (self.txns, self.log_bytes, self.running) = (0, 0, true);
         // xorshift64: its quality is enough, and the seed makes it repeatable.
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.spread = self.random >> 11;
-        true
     }
 }

@@ -9,7 +9,7 @@ use ostler_proto::{
     acl::{Acl, Perms},
     stat::ExtendedTypes,
 };
-use ostler_server_core::{CoreConfig, Input};
+use ostler_server_core::{CoreConfig, Input, SnapshotTurn};
 
 fn every(txns: u64) -> CoreConfig {
     CoreConfig { snapshot_txns: txns, ..CoreConfig::default() }
@@ -71,6 +71,26 @@ fn the_next_snapshot_counts_from_the_last() {
         m.step(Input::SnapshotDone);
         assert!((50..=101).contains(&(m.applied().0 - start)));
     }
+}
+
+#[test]
+fn an_operator_takes_a_snapshot_once_none_is_written() {
+    let mut m = Member::with(every(100));
+    let a = m.join();
+    write(&mut m, a, 5);
+    assert_eq!(m.server.snapshot_turn(), SnapshotTurn::Free);
+    m.step(Input::TakeSnapshot);
+    assert_eq!(m.snapshots.len(), 1);
+    assert_eq!(m.snapshots[0].zxid, m.applied());
+    assert_eq!(m.server.snapshot_turn(), SnapshotTurn::Running);
+    m.step(Input::TakeSnapshot);
+    assert_eq!(m.snapshots.len(), 1, "the first is still being written");
+    m.step(Input::SnapshotDone);
+    let start = m.applied().0;
+    while m.snapshots.len() < 2 {
+        write(&mut m, a, 1);
+    }
+    assert!((50..=101).contains(&(m.applied().0 - start)), "the next one counts from it");
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Loading {
     pub(crate) snapshot: Option<Duration>,
     /// Transactions of the log that were replayed.
     pub(crate) records: u64,
+    /// The size of the snapshot, if there was one.
+    pub(crate) snapshot_bytes: u64,
 }
 
 /// The counts of the core and of the parts around it.

@@ -13,7 +13,12 @@ pub(crate) mod reports;
 pub(crate) mod word_exchange;
 
 pub use crate::peers::ElectionLinkReport;
+pub use crate::snapshot_thread::{FailedSnapshot, WrittenSnapshot};
 pub use http::calls::{AdminCall, CallError, OwnPlace};
+pub use http::configuration::DynamicConfiguration;
+pub use http::disk::{DiskReport, Folder, LastStart, LogOnDisk, NotDone, Purge, SnapshotOnDisk};
+pub use http::figures::{Place, ServerFigures, Space};
 pub use http::handle::parts::{CensusPart, ShownPart, ShownSession};
 pub use http::handle::{AdminHandle, CommandQuery, MayView, NotExpired};
 pub use http::router::AdminConn;
+pub use ostler_server_core::audit::Operator;

@@ -39,6 +39,13 @@ pub(super) fn families(uptime_ms: u64) -> Vec<MetricFamily> {
     ]
 }
 
+/// The resident memory of this process in bytes, and its open files.
+pub(crate) fn memory_and_files() -> (u64, u64) {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    (memory(&status).resident as u64, files as u64)
+}
+
 fn memory(status: &str) -> Memory {
     Memory { resident: field(status, "VmRSS:") * 1024.0, virtual_size: field(status, "VmSize:") * 1024.0 }
 }

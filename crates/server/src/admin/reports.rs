@@ -48,13 +48,15 @@ pub(crate) struct Reports {
     ensemble: Option<EnsembleSettings>,
     /// Connections without a session are closed for silence after this.
     sessionless_ms: u64,
-    folders: DataFolders,
-    disk: Arc<DiskQueue>,
-    snapshots: Arc<SnapshotQueue>,
+    pub(super) folders: DataFolders,
+    pub(super) disk: Arc<DiskQueue>,
+    pub(super) snapshots: Arc<SnapshotQueue>,
     handshake_turns: Arc<HandshakeTurns>,
     /// Until `srst`.
     loading: Mutex<Option<Loading>>,
-    started: Instant,
+    /// As the start has measured it.
+    pub(super) loaded: Loading,
+    pub(super) started: Instant,
     trace_mask: AtomicI64,
     client_port: AtomicU16,
     pub(super) turns: Turns,
@@ -96,6 +98,7 @@ impl Reports {
             snapshots,
             handshake_turns,
             loading: Mutex::new(Some(loading)),
+            loaded: loading,
             started: Instant::now(),
             client_port: AtomicU16::new(client_port),
             trace_mask: AtomicI64::new(crate::admin::four_letter::DEFAULT_TRACE_MASK),

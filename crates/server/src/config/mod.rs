@@ -20,6 +20,7 @@ mod throttles;
 mod tls;
 mod values;
 mod weaknesses;
+mod written;
 
 #[cfg(test)]
 mod documentation_tests;
@@ -47,6 +48,7 @@ pub use throttles::{
 };
 pub use values::Kind;
 pub use weaknesses::Weakness;
+pub use written::{KeyInForce, Standing, ValueOrigin};
 
 use settings::Settings;
 
@@ -69,28 +71,9 @@ pub fn load_with_flags(path: &Path, jvm_flags: &[(&str, &str)]) -> Result<Loaded
     settings.take(jvm_flags::entries(jvm_flags))?;
     settings.take(properties::read_file(path)?)?;
     let mut config = server_config::from_file(&path.display().to_string(), &mut settings)?;
-    config.initial_configuration = masked(&std::fs::read_to_string(path).unwrap_or_default());
+    config.initial_configuration = written::masked(&std::fs::read_to_string(path).unwrap_or_default());
+    config.keys = settings.in_force().into();
     Ok(Loaded { config, notes: settings.notes })
-}
-
-/// The text of a configuration, without the values of secrets.
-fn masked(text: &str) -> String {
-    let is_secret = |key: &str| {
-        let key = key.trim().to_ascii_lowercase();
-        key.ends_with("password") || key.ends_with("superdigest") || key.contains("secret")
-    };
-    let mut out = String::with_capacity(text.len());
-    for line in text.lines() {
-        match line.split_once(['=', ':']) {
-            Some((key, _)) if is_secret(key) => {
-                out += key;
-                out += "=****";
-            }
-            _ => out += line,
-        }
-        out.push('\n');
-    }
-    out
 }
 
 /// The location of a key in a file, for errors that show only when the value is used. `None` if the file cannot be read

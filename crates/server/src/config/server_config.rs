@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::admin::{AdminSettings, MetricsSettings, TraceSettings};
 use super::audit::AuditSettings;
@@ -18,6 +19,7 @@ use super::settings::Settings;
 use super::throttles::ThrottleSettings;
 use super::tls::KeySet;
 use super::weaknesses::Weakness;
+use super::written::KeyInForce;
 use crate::admin::four_letter::Whitelist;
 use ostler_storage::snapshot::body::LONGEST_FIELD;
 
@@ -57,6 +59,8 @@ pub struct ServerConfig {
     pub audit: Option<AuditSettings>,
     /// The text of zoo.cfg, with the values of secrets masked.
     pub initial_configuration: String,
+    /// All keys with their values and where these come from, without secrets.
+    pub keys: Arc<[KeyInForce]>,
     /// `None` if `admin.enableServer` is false.
     pub admin: Option<AdminSettings>,
     /// `None`, the default, if there is no port for metrics.
@@ -73,7 +77,17 @@ impl ServerConfig {
     pub fn embedded(data_dir: impl Into<PathBuf>) -> ServerConfig {
         let client_address = SocketAddr::from((Ipv4Addr::LOCALHOST, EMBEDDED_PORT));
         let timeouts = SessionTimeouts::of_ticks(EMBEDDED_TICK_TIME_MS);
-        assemble(&Settings::default(), Some(client_address), data_dir.into(), timeouts, Vec::new())
+        let (settings, data_dir) = (Settings::default(), data_dir.into());
+        let mut keys = settings.in_force();
+        let mut is = |name: &str, value: String| {
+            keys.iter_mut().filter(|key| key.key == name).for_each(|key| key.value = Some(value.clone()));
+        };
+        is("dataDir", data_dir.display().to_string());
+        is("tickTime", EMBEDDED_TICK_TIME_MS.to_string());
+        is("clientPort", EMBEDDED_PORT.to_string());
+        is("clientPortAddress", Ipv4Addr::LOCALHOST.to_string());
+        let config = assemble(&settings, Some(client_address), data_dir, timeouts, Vec::new());
+        ServerConfig { keys: keys.into(), ..config }
     }
 }
 
@@ -176,6 +190,7 @@ fn assemble(
         epoch_length: settings.unsigned("epochLength"),
         audit: None,
         initial_configuration: String::new(),
+        keys: Arc::default(),
         admin: None,
         metrics: None,
         traces: None,

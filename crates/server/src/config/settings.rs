@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::error::{ConfigError, Note, NoteLevel, SettingLocation};
 use super::keys::{self, Fate, Key};
-use super::properties::Entry;
+use super::properties::{self, Entry};
 use super::values::{Reading, Value};
+use super::written::{KeyInForce, Written, keys_in_force};
 
 /// The values that count, by the table's name of the key, and the messages about them.
 #[derive(Default)]
@@ -13,6 +14,8 @@ pub(super) struct Settings {
     checked: BTreeMap<&'static str, CheckedSetting>,
     /// Every line of a family of keys, in the order of the file.
     families: Vec<(&'static Key, Entry)>,
+    /// The lines of keys that are not in the table.
+    unknown: Vec<Entry>,
     pub(super) notes: Vec<Note>,
 }
 
@@ -28,7 +31,10 @@ impl Settings {
         for entry in entries {
             match keys::find(&entry.key) {
                 Some(key) => self.take_known(key, entry)?,
-                None => self.note_unknown(&entry),
+                None => {
+                    self.note_unknown(&entry);
+                    self.unknown.push(entry);
+                }
             }
         }
         Ok(())
@@ -112,6 +118,22 @@ impl Settings {
         self.notes.push(Note { level, location: location.clone(), text });
     }
 
+    /// All keys with their values and where these come from.
+    pub(super) fn in_force(&self) -> Vec<KeyInForce> {
+        let checked = self
+            .checked
+            .values()
+            .filter_map(|setting| Some((keys::find(&setting.entry.key)?, &setting.entry)));
+        let families = self.families.iter().map(|(key, entry)| (*key, entry));
+        // The servers' lines may be in a file of their own.
+        let dynamic =
+            self.text("dynamicConfigFile").and_then(|file| properties::read_file(file.as_ref()).ok());
+        let dynamic = dynamic.unwrap_or_default();
+        let servers = dynamic.iter().filter_map(|entry| Some((keys::find(&entry.key)?, entry)));
+        let known = checked.chain(families).chain(servers).collect();
+        keys_in_force(&Written { known, unknown: &self.unknown, notes: &self.notes })
+    }
+
     /// The last line that sets a key, if there is one.
     pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.checked.get(name).map(|setting| &setting.entry)
@@ -175,7 +197,6 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::properties;
     use super::*;
 
     fn settings(text: &str) -> Result<Settings, ConfigError> {

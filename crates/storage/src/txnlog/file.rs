@@ -67,6 +67,16 @@ pub(super) fn split_prefix(prefix: &[u8; PREFIX]) -> (u64, i32) {
     (u64::from_be_bytes(checksum), i32::from_be_bytes([a, b, c, d]))
 }
 
+/// The zxid before a log's first record, by its header: only that is read. Zero if the writer did not know it, `None` for a
+/// file that does not start as a log does.
+pub fn zxid_before(disk: &dyn Disk, path: &Path) -> Result<Option<Zxid>> {
+    let mut header = [0; HEADER];
+    let read = disk.open(path).and_then(|file| read_full(&*file, &mut header, 0)).during("read", path)?;
+    let (magic, before) = header.split_at(MAGIC.len());
+    let is_log = read == HEADER && magic[..4] == MAGIC[..4];
+    Ok(before.first_chunk().filter(|_| is_log).map(|before| Zxid(u64::from_be_bytes(*before))))
+}
+
 /// The result of [`LogFileReader::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {

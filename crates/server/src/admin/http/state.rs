@@ -3,7 +3,7 @@
 use super::access::Exposure;
 use crate::{
     admin::{prometheus::Exporter, reports::Reports},
-    config::{AdminSettings, ServerConfig},
+    config::{AdminSettings, KeyInForce, ServerConfig},
     driver::Driver,
 };
 use ostler_data_dir::snapshots::SnapshotSettings;
@@ -22,6 +22,8 @@ pub(crate) struct AdminState {
     pub(super) exposure: Exposure,
     /// zoo.cfg as it was at the start, without its secrets.
     pub(super) configuration: String,
+    /// The keys in force.
+    pub(super) keys: Arc<[KeyInForce]>,
     pub(super) snapshot_limit: RateLimit,
     pub(super) restore_limit: RateLimit,
 }
@@ -45,6 +47,7 @@ impl AdminState {
             snapshots,
             exposure,
             configuration: config.initial_configuration.clone(),
+            keys: config.keys.clone(),
             snapshot_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
             restore_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
             settings: settings.clone(),

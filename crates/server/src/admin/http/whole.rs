@@ -4,6 +4,7 @@ use super::{
     bodies::object,
     command::Command,
     commands::{Query, finished},
+    disk::NotDone,
     json::Object,
     router::{refusal, reply},
     state::AdminState,
@@ -64,6 +65,29 @@ pub(super) async fn snapshot(state: Arc<AdminState>, query: &Query) -> Response 
     }
 }
 
+/// A snapshot of this moment for an operator of the console, by the limit of the command.
+pub(super) async fn sent_snapshot(state: Arc<AdminState>) -> Result<Response, NotDone> {
+    if !state.snapshot_limit.take(Instant::now()) {
+        return Err(NotDone::TooSoon);
+    }
+    let written = spawn_blocking(move || {
+        let frozen = state.driver.inspect(|server| server.tree().freeze());
+        write(&frozen, &state.snapshots, true)
+    });
+    match written.await {
+        Ok(Ok(snapshot)) => {
+            let disposition = format!("attachment; filename=\"{}\"", snapshot.name);
+            let mut response = snapshot.sent();
+            if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+                response.headers_mut().insert(header::CONTENT_DISPOSITION, disposition);
+            }
+            Ok(response)
+        }
+        Ok(Err(error)) => Err(NotDone::Failed(error.to_string())),
+        Err(_) => Err(NotDone::Failed("its thread has ended".into())),
+    }
+}
+
 /// An answer as Java gives it in this case: the status says it all.
 fn null_error(status: StatusCode, name: &str) -> Response {
     reply(status, &finished(Object::new(), name))
@@ -81,6 +105,7 @@ enum SnapshotError {
 /// A snapshot on disk.
 struct WrittenSnapshot {
     file: fs::File,
+    name: String,
     zxid: Zxid,
     size: u64,
 }
@@ -106,15 +131,18 @@ fn write(
     if is_sent {
         fs::remove_dir_all(&folder).map_err(at)?;
     }
-    let file = opened?;
+    let (file, name) = opened?;
     let size = file.metadata().map_err(at)?.len();
-    Ok(WrittenSnapshot { file, zxid: frozen.zxid, size })
+    Ok(WrittenSnapshot { file, name, zxid: frozen.zxid, size })
 }
 
-fn open_newest(folder: &Path) -> Result<fs::File, SnapshotError> {
+/// The newest snapshot of a folder, and its name.
+fn open_newest(folder: &Path) -> Result<(fs::File, String), SnapshotError> {
     let at = |path: &Path, source| SnapshotError::File { path: path.to_owned(), source };
     let newest = newest_snapshot(folder).ok_or_else(|| at(folder, io::ErrorKind::NotFound.into()))?;
-    fs::File::open(&newest.1).map_err(|source| at(&newest.1, source))
+    let name = newest.1.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = fs::File::open(&newest.1).map_err(|source| at(&newest.1, source))?;
+    Ok((file, name))
 }
 
 /// The newest snapshot of a folder by its name.
