@@ -85,7 +85,7 @@ class Console:
 
     def get(self, path):
         answer = http.ask(self.port, "/api/v1" + path)
-        expect_equal(answer.status, 200, "the answer to %s: %s" % (path, answer.body[:300]))
+        expect_equal(answer.status, 200, "the answer to %s: %s" % (path, answer.body[:300].decode("utf-8", "replace")))
         return answer.json()
 
     def group(self, path):

@@ -1,4 +1,4 @@
-//! What is wrong with a server's disk, and the way out.
+//! Findings about a server's disk, each with the way out.
 
 use super::forecast::Forecast;
 use ostler_server::admin::{DiskReport, Folder};

@@ -15,7 +15,7 @@ pub(crate) const STEP_MS: u64 = 10_000;
 /// The samples that are kept: those of 24 hours.
 const LENGTH: usize = 8_640;
 
-/// What a server has done since the sample before, and its size at the end.
+/// The work of a server since the sample before, and its size at the end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Sample {
     /// Milliseconds since the sample before.

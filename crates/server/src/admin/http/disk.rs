@@ -54,7 +54,7 @@ pub struct DiskReport {
     pub records_to_replay: u64,
     /// The number of snapshots that are kept (`autopurge.snapRetainCount`); `None` if nothing is purged.
     pub autopurge_keeps: Option<usize>,
-    /// What a purge would remove.
+    /// The files that a purge would remove.
     pub purge: Purge,
 }
 
