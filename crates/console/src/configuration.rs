@@ -1,7 +1,6 @@
 //! The keys in force, where their values come from, and what differs between the servers.
 
 use crate::{
-    error::ApiError,
     list::{self, Parameters},
     rights::Viewer,
     state::Console,
@@ -37,8 +36,8 @@ struct KeyRow {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct KeyValue {
-    /// `None` for a standalone server.
-    server: Option<i64>,
+    /// 0 for a standalone server.
+    server: i64,
     /// `None` for none.
     value: Option<String>,
     from: String,
@@ -54,7 +53,7 @@ struct Dynamic {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct UnknownKey {
-    server: Option<i64>,
+    server: i64,
     key: String,
     near: Option<String>,
 }
@@ -64,19 +63,18 @@ pub(crate) async fn show(
     State(console): State<Arc<Console>>,
     _viewer: Viewer,
     Query(parameters): Query<Parameters>,
-) -> Result<Response, ApiError> {
+) -> Response {
     let own = local(&console);
     let all = list::with_others(&console, "config", &parameters, own).await;
-    Ok(all.servers.answer(merge(all.parts)))
+    all.servers.answer(merge(all.parts))
 }
 
 /// The configuration of this server.
 fn local(console: &Console) -> Configuration {
-    let server = console.handle.id().map(|id| id.0);
-    of(server, &console.handle.keys(), console.handle.dynamic_configuration())
+    of(list::own_id(&console.handle), &console.handle.keys(), console.handle.dynamic_configuration())
 }
 
-fn of(server: Option<i64>, keys: &[KeyInForce], dynamic: Option<DynamicConfiguration>) -> Configuration {
+fn of(server: i64, keys: &[KeyInForce], dynamic: Option<DynamicConfiguration>) -> Configuration {
     let row = |key: &KeyInForce| KeyRow {
         key: key.key.clone(),
         standing: key.standing.name().into(),
@@ -99,7 +97,7 @@ fn of(server: Option<i64>, keys: &[KeyInForce], dynamic: Option<DynamicConfigura
 }
 
 /// The configurations of several servers, key by key in the order of the first one.
-pub(crate) fn merge(parts: Vec<Configuration>) -> Configuration {
+fn merge(parts: Vec<Configuration>) -> Configuration {
     let servers = parts.len();
     let mut merged = Configuration::default();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -164,22 +162,22 @@ mod tests {
             key("dataDir", "/b", Standing::Obeyed),
             key("tickTme", "1", Standing::Unknown),
         ];
-        let merged = merge(vec![of(Some(1), &one, dynamic(9)), of(Some(2), &two, dynamic(16))]);
+        let merged = merge(vec![of(1, &one, dynamic(9)), of(2, &two, dynamic(16))]);
         let rows: Vec<(&str, usize, bool)> =
             merged.keys.iter().map(|row| (&*row.key, row.values.len(), row.differs)).collect();
         assert_eq!(rows, [("tickTime", 2, false), ("dataDir", 2, true), ("tickTme", 1, true)]);
-        let unknown = UnknownKey { server: Some(2), key: "tickTme".into(), near: Some("tickTime".into()) };
+        let unknown = UnknownKey { server: 2, key: "tickTme".into(), near: Some("tickTime".into()) };
         assert_eq!(merged.unknown, [unknown]);
         let newest =
             Dynamic { version: "0x10".into(), members: vec!["server.1=a:1:16".into()], differs: true };
         assert_eq!(merged.dynamic, Some(newest));
-        let alone = merge(vec![of(None, &one, None)]);
+        let alone = merge(vec![of(0, &one, None)]);
         assert!(alone.keys.iter().all(|row| !row.differs) && alone.dynamic.is_none());
     }
 
     #[test]
     fn equal_configurations_of_the_ensemble_do_not_differ() {
-        let merged = merge(vec![of(Some(1), &[], dynamic(9)), of(Some(2), &[], dynamic(9))]);
+        let merged = merge(vec![of(1, &[], dynamic(9)), of(2, &[], dynamic(9))]);
         assert!(merged.dynamic.is_some_and(|of| !of.differs && of.version == "0x9"));
     }
 }

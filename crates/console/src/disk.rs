@@ -15,7 +15,7 @@ use axum::{
     extract::{Query, State},
     response::Response,
 };
-use findings::{Finding, findings, purged_bytes};
+use findings::{Finding, findings};
 use forecast::{Forecast, restart_ms};
 use ostler_server::admin::{self, DiskReport, NotDone, WrittenSnapshot};
 use serde::{Deserialize, Serialize};
@@ -24,13 +24,14 @@ use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::{task::spawn_blocking, time::timeout};
 
 /// Files of a kind in an answer; the newest ones are shown.
 const FILES_MAX: usize = 1000;
 /// Fewer snapshots than this are never kept.
 const KEEP_MIN: usize = 3;
-/// A request for a snapshot waits for its end no longer than this.
-const SNAPSHOT_WITHIN: Duration = Duration::from_secs(10);
+/// A request for a snapshot or a purge waits for its end no longer than this. Both go on slowly, to spare the clients.
+const ACT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The disks of one server, or of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,8 +41,8 @@ pub(crate) struct Disks {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct ServerDisk {
-    /// `None` for a standalone server.
-    server: Option<i64>,
+    /// 0 for a standalone server.
+    server: i64,
     data: Folder,
     log: Folder,
     snapshots: Vec<Snapshot>,
@@ -105,10 +106,9 @@ pub(crate) async fn show(
 ) -> Result<Response, ApiError> {
     let keep = list::parsed::<usize>(&parameters, "keep", "the number of snapshots to keep, 3 at least")?;
     check_keep(keep)?;
-    let of = console.clone();
-    let disk = list::aside(move || local(&of, keep)).await??;
-    let own = Disks { disks: vec![disk] };
-    let all = list::with_others(&console, "disk", &parameters, own).await;
+    let asked = console.clone();
+    let disk = list::aside(move || local(&asked, keep)).await??;
+    let all = list::with_others(&console, "disk", &parameters, Disks { disks: vec![disk] }).await;
     Ok(all.servers.answer(merge(all.parts)))
 }
 
@@ -126,10 +126,10 @@ fn local(console: &Console, keep: Option<usize>) -> Result<ServerDisk, ApiError>
     let report =
         console.handle.disk(keep).map_err(|error| ApiError::new(Code::Server, format!("{error}.")))?;
     let forecast = Forecast::of(&console.ring.free_space(), report.is_one_disk);
-    Ok(shown(console.handle.id().map(|id| id.0), &report, forecast))
+    Ok(shown(list::own_id(&console.handle), &report, forecast))
 }
 
-fn shown(server: Option<i64>, report: &DiskReport, forecast: Forecast) -> ServerDisk {
+fn shown(server: i64, report: &DiskReport, forecast: Forecast) -> ServerDisk {
     let now = SystemTime::now();
     let snapshots = report.snapshots.iter().take(FILES_MAX).map(|file| Snapshot {
         name: file.name.clone(),
@@ -155,13 +155,17 @@ fn shown(server: Option<i64>, report: &DiskReport, forecast: Forecast) -> Server
         grows_bytes_per_hour: forecast.grows_bytes_per_hour,
         full_in_ms: forecast.full_in_ms,
         restart_ms: restart_ms(report),
-        purge: Purge {
-            keep: report.purge.keep,
-            removes: report.purge.removes.iter().map(|(name, _)| name.clone()).collect(),
-            bytes: purged_bytes(report),
-            by_itself_keeps: report.autopurge_keeps,
-        },
+        purge: of_purge(&report.purge, report.autopurge_keeps),
         findings: findings(report, &forecast),
+    }
+}
+
+fn of_purge(of: &admin::Purge, by_itself_keeps: Option<usize>) -> Purge {
+    Purge {
+        keep: of.keep,
+        removes: of.removes.iter().map(|(name, _)| name.clone()).collect(),
+        bytes: of.removes.iter().map(|(_, bytes)| bytes).sum(),
+        by_itself_keeps,
     }
 }
 
@@ -191,7 +195,7 @@ fn ms(at: SystemTime) -> Option<u64> {
 }
 
 /// The disks of several servers.
-pub(crate) fn merge(parts: Vec<Disks>) -> Disks {
+fn merge(parts: Vec<Disks>) -> Disks {
     Disks { disks: parts.into_iter().flat_map(|part| part.disks).collect() }
 }
 
@@ -204,7 +208,7 @@ pub(crate) async fn take_snapshot(
     State(console): State<Arc<Console>>,
     Operator(caller): Operator,
 ) -> Result<Json<Value>, ApiError> {
-    let taken = console.handle.take_snapshot(SNAPSHOT_WITHIN, operator(&caller)).await.map_err(refusal)?;
+    let taken = console.handle.take_snapshot(ACT_WITHIN, operator(&caller)).await.map_err(refusal)?;
     let shown = |of: WrittenSnapshot| json!({ "zxid": of.zxid.to_string(), "at_ms": ms(of.at), "took_ms": of.took.as_millis() as u64 });
     Ok(Json(json!({ "done": taken.is_some(), "snapshot": taken.map(shown) })))
 }
@@ -225,17 +229,21 @@ pub(crate) async fn purge(
     let wanted: WantedPurge = serde_json::from_slice(&body)
         .map_err(|error| ApiError::bad(format!("The body is {{\"keep\": N, \"plan\": [NAME]}}: {error}.")))?;
     check_keep(Some(wanted.keep))?;
-    let purged = list::aside(move || {
+    let purging = spawn_blocking(move || {
         let done = console.handle.purge(wanted.keep, &wanted.plan, operator(&caller));
         done.map_err(|error| match error {
             NotDone::OtherPlan => other_plan(&console, wanted.keep),
             other => refusal(other),
         })
     });
-    let purged = purged.await??;
-    let bytes: u64 = purged.removes.iter().map(|(_, bytes)| bytes).sum();
-    let removed: Vec<String> = purged.removes.into_iter().map(|(name, _)| name).collect();
-    Ok(Json(json!({ "removed": removed, "bytes": bytes })))
+    match timeout(ACT_WITHIN, purging).await {
+        Ok(Ok(purged)) => {
+            let Purge { removes, bytes, .. } = of_purge(&purged?, None);
+            Ok(Json(json!({ "done": true, "removed": removes, "bytes": bytes })))
+        }
+        Ok(Err(_)) => Err(ApiError::new(Code::Server, "The purge has failed. See the server's log.")),
+        Err(_) => Ok(Json(json!({ "done": false, "removed": null, "bytes": null }))),
+    }
 }
 
 /// The refusal of a purge whose plan is old, with the plan of now.
@@ -296,7 +304,7 @@ mod tests {
     fn a_long_list_is_cut() {
         let mut of = report();
         of.snapshots = vec![of.snapshots[0].clone(); FILES_MAX + 5];
-        assert_eq!(shown(Some(1), &of, Forecast::default()).snapshots.len(), FILES_MAX);
+        assert_eq!(shown(1, &of, Forecast::default()).snapshots.len(), FILES_MAX);
     }
 
     #[test]

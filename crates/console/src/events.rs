@@ -10,6 +10,8 @@ use crate::{
     elections, ensemble,
     error::ApiError,
     fan_out::{Freshness, now_ms},
+    list::Parameters,
+    metrics,
     rights::Viewer,
     state::Console,
 };
@@ -80,6 +82,14 @@ const TOPICS: &[Topic] = &[
         stamp: |console| console.handle.inspect(|server| server.election_progress()),
         every: Duration::from_secs(2),
         ignored: &["as_of_ms"],
+    },
+    // The charts of the last hour.
+    Topic {
+        name: "metrics",
+        page: |console, _| Box::pin(async move { metrics::page(&console, Parameters::default()).await.ok() }),
+        stamp: |_| 0,
+        every: Duration::from_secs(10),
+        ignored: &[],
     },
 ];
 

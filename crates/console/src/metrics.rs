@@ -12,13 +12,15 @@ use crate::{
     state::Console,
 };
 use axum::{
+    Json,
     extract::{Query, State},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use marks::Mark;
 use ring::STEP_MS;
 pub(crate) use ring::{FreeSpace, Ring};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use series::{LINES, Step};
 use std::{collections::BTreeMap, ops::Range, sync::Arc, time::Duration};
 use tokio::{
@@ -45,8 +47,8 @@ pub(crate) struct Charts {
 /// A line of one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Series {
-    /// `None` for a standalone server.
-    server: Option<i64>,
+    /// 0 for a standalone server.
+    server: i64,
     name: String,
     unit: String,
     values: Vec<Option<f64>>,
@@ -104,18 +106,27 @@ pub(crate) async fn show(
     _viewer: Viewer,
     Query(parameters): Query<Parameters>,
 ) -> Result<Response, ApiError> {
+    Ok(Json(page(&console, parameters).await?).into_response())
+}
+
+/// The charts of all servers, or of the one that is wanted.
+pub(crate) async fn page(console: &Arc<Console>, mut parameters: Parameters) -> Result<Value, ApiError> {
+    let only = list::parsed::<i64>(&parameters, "server", "the number of a server")?;
     let window = console.ring.look(|kept| Window::of(kept.now_ms(), &parameters))?;
-    let own = local(&console, window);
-    let all = list::with_others(&console, "metrics", &parameters, own).await;
-    Ok(all.servers.answer(merge(all.parts)))
+    let own = local(console, window);
+    parameters.insert("since_ms".into(), window.since_ms.to_string());
+    parameters.insert("step_ms".into(), window.step_ms.to_string());
+    let all = list::with_others(console, "metrics", &parameters, own).await;
+    let mut charts = merge(all.parts);
+    charts.series.retain(|line| only.is_none_or(|only| line.server == only));
+    Ok(all.servers.value(charts))
 }
 
 /// The charts of this server.
 fn local(console: &Console, window: Window) -> Charts {
-    let server = console.handle.id().map(|id| id.0);
     let (steps, marks) =
         console.ring.look(|kept| (steps(kept.timed(), window), kept.marks_since(window.since_ms)));
-    charts(server, window, &steps, marks)
+    charts(list::own_id(&console.handle), window, &steps, marks)
 }
 
 /// The steps by their numbers since 1970.
@@ -131,7 +142,7 @@ fn steps<'a>(samples: impl Iterator<Item = (u64, &'a ring::Sample)>, window: Win
     steps
 }
 
-fn charts(server: Option<i64>, window: Window, steps: &BTreeMap<u64, Step>, marks: Vec<Mark>) -> Charts {
+fn charts(server: i64, window: Window, steps: &BTreeMap<u64, Step>, marks: Vec<Mark>) -> Charts {
     let first = steps.keys().next().copied();
     let last = steps.keys().next_back().copied();
     let all = first
@@ -149,13 +160,14 @@ fn charts(server: Option<i64>, window: Window, steps: &BTreeMap<u64, Step>, mark
 
 /// The charts of several servers in one answer. A part with another step is left out: its server could not follow the
 /// request.
-pub(crate) fn merge(parts: Vec<Charts>) -> Option<Charts> {
-    let step_ms = parts.first()?.step_ms;
+fn merge(parts: Vec<Charts>) -> Charts {
+    let step_ms = parts.first().map_or(STEP_MS, |part| part.step_ms);
     let parts: Vec<Charts> = parts.into_iter().filter(|part| part.step_ms == step_ms).collect();
     let number = |part: &Charts| part.since_ms / step_ms;
     let length = |part: &Charts| part.series.iter().map(|line| line.values.len()).max().unwrap_or(0) as u64;
     let filled = || parts.iter().filter(|part| length(part) > 0);
-    let end = filled().map(|part| number(part) + length(part)).max().unwrap_or_else(|| number(&parts[0]));
+    let without = || parts.first().map_or(0, number);
+    let end = filled().map(|part| number(part) + length(part)).max().unwrap_or_else(without);
     let start = filled().map(number).min().unwrap_or(end).max(end.saturating_sub(POINTS_MAX));
     let mut merged = Charts { step_ms, since_ms: start * step_ms, series: Vec::new(), marks: Vec::new() };
     let mut marks = Vec::new();
@@ -165,7 +177,7 @@ pub(crate) fn merge(parts: Vec<Charts>) -> Option<Charts> {
         marks.extend(part.marks);
     }
     merged.marks = marks::merge(marks);
-    Some(merged)
+    merged
 }
 
 impl Series {
@@ -199,7 +211,7 @@ mod tests {
         (0..=steps_taken).for_each(|at| ring.add(figures(at * STEP_MS, at * 100)));
         ring.look(|kept| {
             let window = window(kept.now_ms(), text);
-            charts(Some(1), window, &steps(kept.timed(), window), kept.marks_since(window.since_ms))
+            charts(1, window, &steps(kept.timed(), window), kept.marks_since(window.since_ms))
         })
     }
 
@@ -249,7 +261,7 @@ mod tests {
     #[test]
     fn servers_are_laid_side_by_side() {
         let line = |server, values: &[f64]| Series {
-            server: Some(server),
+            server,
             name: "operations".into(),
             unit: "per_second".into(),
             values: values.iter().copied().map(Some).collect(),
@@ -259,18 +271,18 @@ mod tests {
         let other = Charts { step_ms: 20_000, ..part(0, line(3, &[7.0])) };
         let parts =
             vec![part(100_000, line(1, &[1.0, 2.0, 3.0])), part(113_000, line(2, &[5.0, 6.0, 7.0])), other];
-        let merged = merge(parts).unwrap();
+        let merged = merge(parts);
         assert_eq!((merged.step_ms, merged.since_ms), (10_000, 100_000));
         let values: Vec<_> = merged.series.iter().map(|line| (line.server, line.values.clone())).collect();
         assert_eq!(
             values,
             [
-                (Some(1), vec![Some(1.0), Some(2.0), Some(3.0), None]),
-                (Some(2), vec![None, Some(5.0), Some(6.0), Some(7.0)])
+                (1, vec![Some(1.0), Some(2.0), Some(3.0), None]),
+                (2, vec![None, Some(5.0), Some(6.0), Some(7.0)])
             ]
         );
-        assert_eq!(merge(Vec::new()), None);
+        assert_eq!(merge(Vec::new()).series, []);
         let empty = charts_after(0, "");
-        assert_eq!(merge(vec![empty.clone(), empty]).unwrap().series.len(), 26);
+        assert_eq!(merge(vec![empty.clone(), empty]).series.len(), 26);
     }
 }

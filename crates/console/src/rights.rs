@@ -200,21 +200,25 @@ impl FromRequestParts<Arc<Console>> for Viewer {
     }
 }
 
+/// Refuses those who may not act on the server.
+pub(crate) fn check_operator(caller: &Caller, console: &Console) -> Result<(), ApiError> {
+    if console.handle.is_operator(&caller.ids) {
+        return Ok(());
+    }
+    Err(match caller.has_identity() {
+        true => ApiError::new(Code::Forbidden, "Your identity may not act on the server (admin.operators)."),
+        false => ApiError::new(Code::SignIn, "Sign in as an operator to do this."),
+    })
+}
+
 impl FromRequestParts<Arc<Console>> for Operator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, console: &Arc<Console>) -> Result<Operator, ApiError> {
         let caller = Caller::from_request_parts(parts, console).await?;
         caller.may_change(&parts.headers)?;
-        if console.handle.is_operator(&caller.ids) {
-            return Ok(Operator(caller));
-        }
-        Err(match caller.has_identity() {
-            true => {
-                ApiError::new(Code::Forbidden, "Your identity may not act on the server (admin.operators).")
-            }
-            false => ApiError::new(Code::SignIn, "Sign in as an operator to do this."),
-        })
+        check_operator(&caller, console)?;
+        Ok(Operator(caller))
     }
 }
 

@@ -167,6 +167,17 @@ pub fn write_at_once(frozen: &FrozenTree, settings: &SnapshotSettings) -> Result
     snapshot.finish()
 }
 
+/// As [`write_at_once`], for a snapshot beside those of the server. If the log was cut since the tree was frozen, nothing is
+/// written, and this returns false.
+pub fn write_at_once_unless_cut(
+    frozen: &SnapshotSource,
+    settings: &SnapshotSettings,
+) -> Result<bool, StorageError> {
+    let mut snapshot = UnfinishedSnapshot::begin_as(Building::Foreground, &frozen.tree, settings)?;
+    snapshot.advance(|_| true)?;
+    snapshot.finish_unless_cut(frozen, settings)
+}
+
 /// A snapshot that is being written. If it is dropped before its end, its file is removed.
 pub struct UnfinishedSnapshot<'a> {
     writer: SnapshotWriter<'a>,

@@ -146,7 +146,7 @@ fn never_purged(report: &DiskReport) -> Option<Finding> {
     is_off.then(|| finding(Level::Warning, sentence, "Purge them, or set autopurge.purgeInterval=1."))
 }
 
-pub(super) fn purged_bytes(report: &DiskReport) -> u64 {
+fn purged_bytes(report: &DiskReport) -> u64 {
     report.purge.removes.iter().map(|(_, bytes)| bytes).sum()
 }
 

@@ -4,7 +4,9 @@ use crate::{options, restricted_disk::RestrictedDisk};
 use ostler_data_dir::{
     Persistence, PersistenceOptions, log_part,
     recovery::{RestoreOptions, read_stream, restore, write_stream},
-    snapshots::{UnfinishedSnapshot, purge, write_at_once},
+    snapshots::{
+        UnfinishedSnapshot, purge, purge_as_planned, purge_plan, write_at_once, write_at_once_unless_cut,
+    },
 };
 use ostler_proto::{
     id::{SessionId, Zxid},
@@ -166,6 +168,46 @@ fn a_tree_is_read_from_a_stream_as_it_was_written() {
     assert_eq!((came.get("/40").is_some(), &*rest), (true, &b"more"[..]));
     let signed = bytes.len() - b"more".len();
     assert!(read_stream(&bytes[..signed - 1], Zxid(40), ExtendedTypes::default()).is_err());
+}
+
+/// An operator's snapshot is written as fast as it can be, and the log is cut meanwhile all the same.
+#[test]
+fn a_snapshot_for_an_operator_is_given_up_after_a_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut member, folders) = member(dir.path(), 20);
+    let tree = || Box::new(restore(&OsDisk, &folders, RestoreOptions::default()).unwrap().tree.freeze());
+    let old = member.frozen(tree());
+    member.carry_out(PersistOp::Truncate { to: Zxid(10), reload: Some(1) }).unwrap();
+    assert!(!write_at_once_unless_cut(&old, member.snapshots()).unwrap());
+    assert!(!folders.snapshots.join("snapshot.14").exists());
+    let new = member.frozen(tree());
+    assert!(write_at_once_unless_cut(&new, member.snapshots()).unwrap());
+    assert!(folders.snapshots.join("snapshot.a").exists());
+}
+
+#[test]
+fn a_purge_for_an_operator_removes_nothing_if_the_plan_has_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, folders) = member(dir.path(), 1);
+    let mut frozen = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap().tree.freeze();
+    let mut write = |zxid| {
+        frozen.zxid = Zxid(zxid);
+        write_at_once(&frozen, member.snapshots()).unwrap();
+    };
+    (2..=5).for_each(&mut write);
+    let names = |keep| -> Vec<String> {
+        let plan = purge_plan(member.snapshots(), keep).unwrap();
+        plan.paths().map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    let planned = names(3);
+    assert_eq!(planned, ["snapshot.0", "snapshot.2"]);
+    write(6);
+    let purge = |keep, planned: &[String]| purge_as_planned(member.snapshots(), keep, planned).unwrap();
+    assert_eq!(purge(3, &planned), None);
+    assert_eq!(names(3), ["snapshot.0", "snapshot.2", "snapshot.3"], "nothing was removed");
+    // Another number of snapshots gives the plan of before.
+    assert_eq!(purge(4, &planned).map(|removed| removed.len()), Some(2));
+    assert_eq!((names(4), names(0)), (Vec::new(), vec!["snapshot.3".to_owned()]));
 }
 
 /// Java can leave torn snapshots under their final names. The start has found them unreadable.

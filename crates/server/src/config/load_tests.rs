@@ -73,6 +73,7 @@ fn the_smallest_file_has_upstreams_defaults_except_purging() {
     let whitelist = config.four_letter_whitelist.clone();
     assert_eq!(whitelist.words(), [Word::Srvr]);
     let expected = ServerConfig {
+        keys: config.keys.clone(),
         tick_time_ms: 3000,
         clients: ClientPortSettings {
             client_address: Some("[::]:2181".parse().unwrap()),
@@ -195,6 +196,7 @@ fn every_obeyed_setting_reaches_the_config() {
          audit.log.authFailures=false\n",
     );
     let expected = ServerConfig {
+        keys: config.keys.clone(),
         tick_time_ms: 100,
         clients: ClientPortSettings {
             client_address: Some("127.0.0.1:0".parse().unwrap()),

@@ -203,7 +203,9 @@ impl AdminHandle {
     pub fn purge(&self, keep: usize, planned: &[String], operator: Operator<'_>) -> Result<Purge, NotDone> {
         let done = self.purge_unaudited(keep, planned);
         self.audit(operator, AuditOperation::Purge, done.is_ok());
-        if let Ok(purged) = &done {
+        if let Ok(purged) = &done
+            && !purged.removes.is_empty()
+        {
             let removed: Vec<&str> = purged.removes.iter().map(|(name, _)| &**name).collect();
             tracing::info!(files = removed.join(" "), "old files were removed for an operator");
         }

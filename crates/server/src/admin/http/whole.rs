@@ -17,13 +17,13 @@ use axum::{
 };
 use http_body_util::BodyExt;
 use ostler_data_dir::{
-    recovery,
-    snapshots::{SnapshotSettings, write_at_once},
+    SnapshotSource, recovery,
+    snapshots::{write_at_once, write_at_once_unless_cut},
 };
 use ostler_proto::id::Zxid;
-use ostler_server_core::{ConnId, Input};
+use ostler_server_core::{ConnId, Input, SnapshotTurn};
 use ostler_storage::{StorageError, names::Compression, snapshot::SnapshotFile};
-use ostler_tree::{FrozenTree, Tree};
+use ostler_tree::Tree;
 use serde_json::{Value, json};
 use std::{
     fs,
@@ -50,13 +50,12 @@ pub(super) async fn snapshot(state: Arc<AdminState>, query: &Query) -> Response 
         return null_error(StatusCode::TOO_MANY_REQUESTS, name);
     }
     let is_sent = query.get("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"));
-    let written = spawn_blocking(move || {
-        let frozen = state.driver.inspect(|server| server.tree().freeze());
-        write(&frozen, &state.snapshots, is_sent)
-    });
+    let written =
+        spawn_blocking(move || if is_sent { write_to_send(&state).map(Some) } else { keep(&state) });
     match written.await {
-        Ok(Ok(snapshot)) if is_sent => snapshot.sent(),
-        Ok(Ok(snapshot)) => snapshot.named(name),
+        Ok(Ok(Some(snapshot))) if is_sent => snapshot.sent(),
+        Ok(Ok(Some(snapshot))) => snapshot.named(name),
+        Ok(Ok(None)) => null_error(StatusCode::SERVICE_UNAVAILABLE, name),
         Ok(Err(error)) => {
             tracing::error!(%error, "the snapshot that the admin server was asked for could not be written");
             null_error(StatusCode::INTERNAL_SERVER_ERROR, name)
@@ -70,11 +69,7 @@ pub(super) async fn sent_snapshot(state: Arc<AdminState>) -> Result<Response, No
     if !state.snapshot_limit.take(Instant::now()) {
         return Err(NotDone::TooSoon);
     }
-    let written = spawn_blocking(move || {
-        let frozen = state.driver.inspect(|server| server.tree().freeze());
-        write(&frozen, &state.snapshots, true)
-    });
-    match written.await {
+    match spawn_blocking(move || write_to_send(&state)).await {
         Ok(Ok(snapshot)) => {
             let disposition = format!("attachment; filename=\"{}\"", snapshot.name);
             let mut response = snapshot.sent();
@@ -110,39 +105,45 @@ struct WrittenSnapshot {
     size: u64,
 }
 
-/// Writes a snapshot and opens it. One that is only sent has no name any more after that.
-fn write(
-    frozen: &FrozenTree,
-    settings: &SnapshotSettings,
-    is_sent: bool,
-) -> Result<WrittenSnapshot, SnapshotError> {
-    let mut settings = settings.clone();
+/// Writes a snapshot and opens it. It has no name any more after that.
+fn write_to_send(state: &AdminState) -> Result<WrittenSnapshot, SnapshotError> {
+    let frozen = state.driver.inspect(|server| server.tree().freeze());
+    let mut settings = state.snapshots.clone();
     let folder = settings.folders.snapshots.join(FOLDER);
     let at = |source: io::Error| SnapshotError::File { path: folder.clone(), source };
-    if is_sent {
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(at)?;
-        }
-        fs::create_dir(&folder).map_err(at)?;
-        settings.folders.snapshots = folder.clone();
-    }
-    let written = write_at_once(frozen, &settings).map_err(SnapshotError::from);
-    let opened = written.and_then(|()| open_newest(&settings.folders.snapshots));
-    if is_sent {
+    if folder.exists() {
         fs::remove_dir_all(&folder).map_err(at)?;
     }
-    let (file, name) = opened?;
-    let size = file.metadata().map_err(at)?.len();
-    Ok(WrittenSnapshot { file, name, zxid: frozen.zxid, size })
+    fs::create_dir(&folder).map_err(at)?;
+    settings.folders.snapshots = folder.clone();
+    let written = write_at_once(&frozen, &settings).map_err(SnapshotError::from);
+    let opened = written.and_then(|()| open_newest(&folder, frozen.zxid));
+    fs::remove_dir_all(&folder).map_err(at)?;
+    opened
 }
 
-/// The newest snapshot of a folder, and its name.
-fn open_newest(folder: &Path) -> Result<(fs::File, String), SnapshotError> {
+/// Writes a snapshot beside those of the server, and opens it. `None` if the tree has, or may have, transactions that a
+/// leader takes back.
+fn keep(state: &AdminState) -> Result<Option<WrittenSnapshot>, SnapshotError> {
+    let settings = &state.snapshots;
+    let frozen = state.driver.inspect(|server| {
+        let holds = server.snapshot_turn() != SnapshotTurn::NotServing;
+        holds.then(|| SnapshotSource { tree: Box::new(server.tree().freeze()), cuts: settings.cuts.count() })
+    });
+    let Some(frozen) = frozen else { return Ok(None) };
+    if !write_at_once_unless_cut(&frozen, settings)? {
+        return Ok(None);
+    }
+    open_newest(&settings.folders.snapshots, frozen.zxid()).map(Some)
+}
+
+fn open_newest(folder: &Path, zxid: Zxid) -> Result<WrittenSnapshot, SnapshotError> {
     let at = |path: &Path, source| SnapshotError::File { path: path.to_owned(), source };
-    let newest = newest_snapshot(folder).ok_or_else(|| at(folder, io::ErrorKind::NotFound.into()))?;
-    let name = newest.1.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let file = fs::File::open(&newest.1).map_err(|source| at(&newest.1, source))?;
-    Ok((file, name))
+    let (_, newest) = newest_snapshot(folder).ok_or_else(|| at(folder, io::ErrorKind::NotFound.into()))?;
+    let name = newest.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let file = fs::File::open(&newest).map_err(|source| at(&newest, source))?;
+    let size = file.metadata().map_err(|source| at(&newest, source))?.len();
+    Ok(WrittenSnapshot { file, name, zxid, size })
 }
 
 /// The newest snapshot of a folder by its name.

@@ -1,0 +1,214 @@
+//! A server in this process with the console at its admin port.
+
+use ostler_client::Client;
+use ostler_server::{
+    Overrides, RunningServer,
+    config::{self, ServerConfig},
+};
+use serde_json::Value;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::oneshot,
+    task::JoinHandle,
+};
+use ureq::{Agent, Body, http::Response};
+
+/// An operator whom `admin.operators` names, a super user, and somebody who may do nothing.
+pub(crate) const OPERATOR: &str = "oli:pw";
+pub(crate) const SUPER: &str = "super:test";
+pub(crate) const NOBODY: &str = "ned:pw";
+/// The line with the super user.
+const SUPER_LINE: &str = "DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU=";
+
+/// The status of an answer, and its JSON.
+pub(crate) type Answer = (u16, Value);
+
+pub(crate) struct Site {
+    clients: SocketAddr,
+    admin: SocketAddr,
+    agent: Agent,
+    dir: TempDir,
+    running: Option<Running>,
+}
+
+struct Running {
+    runtime: Runtime,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
+}
+
+impl Site {
+    /// A server that operators may act on.
+    pub(crate) fn start() -> Site {
+        Site::start_with("admin.readOnly=false\n")
+    }
+
+    /// A server with these lines in its zoo.cfg.
+    pub(crate) fn start_with(lines: &str) -> Site {
+        Site::start_with_flags(lines, &[])
+    }
+
+    pub(crate) fn start_with_flags(lines: &str, flags: &[(&str, &str)]) -> Site {
+        let dir = tempfile::tempdir().unwrap();
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let agent = Agent::config_builder()
+            .timeout_global(Some(Duration::from_secs(60)))
+            .http_status_as_error(false)
+            .build()
+            .new_agent();
+        let operator = ostler_server_core::auth::digest_id(OPERATOR);
+        let text = format!(
+            "dataDir={}\nclientPort=1\nadmin.serverPort=1\nforceSync=no\npreAllocSize=64\n{SUPER_LINE}\n\
+             admin.operators=digest:{operator}\nadmin.rateLimiterIntervalInMS=0\n{lines}",
+            dir.path().join("data").display()
+        );
+        std::fs::write(dir.path().join("zoo.cfg"), text).unwrap();
+        let mut site = Site { clients: any, admin: any, agent, dir, running: None };
+        site.run(flags);
+        site
+    }
+
+    /// Reads zoo.cfg, and starts the server at free ports.
+    fn run(&mut self, flags: &[(&str, &str)]) {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut config = config::load_with_flags(&self.zoo_cfg(), flags).unwrap().config;
+        config.clients.client_address = Some(any);
+        config.admin.as_mut().unwrap().address = any;
+        // A runtime cannot be waited for in a thread of another one.
+        let (clients, admin, running) = thread::spawn(move || run(&config)).join().unwrap();
+        (self.clients, self.admin, self.running) = (clients, admin, Some(running));
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.end();
+        self.run(&[]);
+    }
+
+    fn end(&mut self) {
+        if let Some(Running { runtime, stop, ended }) = self.running.take() {
+            let _ = stop.send(());
+            thread::spawn(move || drop(runtime.block_on(ended))).join().unwrap();
+        }
+    }
+
+    pub(crate) fn zoo_cfg(&self) -> PathBuf {
+        self.dir.path().join("zoo.cfg")
+    }
+
+    /// The folder of snapshots and logs.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.dir.path().join("data/version-2")
+    }
+
+    /// The text of the audit log.
+    pub(crate) fn audit(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("data/zookeeper_audit.log")).unwrap_or_default()
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::builder(&self.clients.to_string()).connect().await.unwrap()
+    }
+
+    /// Creates this number of znodes below a new parent.
+    pub(crate) async fn write(&self, parent: &str, count: usize) {
+        let client = self.client().await;
+        client.create(parent, b"").await.unwrap();
+        for number in 0..count {
+            client.create(&format!("{parent}/{number}"), b"data").await.unwrap();
+        }
+        client.close().await;
+    }
+
+    /// Lets a number of snapshots be taken, each after twelve transactions.
+    pub(crate) async fn take_snapshots(&self, count: usize) {
+        for number in 0..count {
+            self.write(&format!("/{number}"), 9).await;
+            let (status, taken) = self.post_as(OPERATOR, "disk/snapshot", serde_json::json!({}));
+            assert_eq!((status, &taken["done"]), (200, &Value::Bool(true)), "{taken}");
+        }
+    }
+
+    /// A path of the admin server, without the console's prefix.
+    pub(crate) fn text(&self, path: &str) -> String {
+        let mut response = self.agent.get(format!("http://{}{path}", self.admin)).call().unwrap();
+        response.body_mut().read_to_string().unwrap()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.get_as("", path)
+    }
+
+    pub(crate) fn get_as(&self, login: &str, path: &str) -> Answer {
+        read(self.raw(login, path))
+    }
+
+    /// The answer to a GET as it is.
+    pub(crate) fn raw(&self, login: &str, path: &str) -> Response<Body> {
+        let mut request = self.agent.get(format!("http://{}/api/v1/{path}", self.admin));
+        if !login.is_empty() {
+            request = request.header("Authorization", format!("digest {login}"));
+        }
+        request.call().unwrap()
+    }
+
+    pub(crate) fn post_as(&self, login: &str, path: &str, body: Value) -> Answer {
+        let header = match login {
+            "" => ("X-Ostler-Token", self.get("me").1["token"].as_str().unwrap().to_owned()),
+            login => ("Authorization", format!("digest {login}")),
+        };
+        let request = self.agent.post(format!("http://{}/api/v1/{path}", self.admin));
+        let request = request.header(header.0, header.1).header("Content-Type", "application/json");
+        read(request.send(body.to_string().as_bytes()).unwrap())
+    }
+
+    /// Asks until the answer is as it should be.
+    pub(crate) fn until(&self, path: &str, is_right: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let (status, answer) = self.get(path);
+            assert_eq!(status, 200, "{answer}");
+            if is_right(&answer) {
+                return answer;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{answer:#}");
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+fn run(config: &ServerConfig) -> (SocketAddr, SocketAddr, Running) {
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let overrides =
+        Overrides { admin_routes: Some(Box::new(ostler_console::routes)), ..Overrides::of(config) };
+    let server = runtime.block_on(RunningServer::start_with(config, overrides)).unwrap();
+    let (clients, admin) = (server.address, server.admin.unwrap());
+    let (stop, stopped) = oneshot::channel();
+    let ended = runtime.spawn(async move {
+        server.run_until(async move { drop(stopped.await) }).await.unwrap();
+    });
+    (clients, admin, Running { runtime, stop, ended })
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn read(mut response: Response<Body>) -> Answer {
+    let status = response.status().as_u16();
+    let text = response.body_mut().read_to_string().unwrap();
+    (status, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text:?}")))
+}
+
+/// The names of an object's members, in their order.
+pub(crate) fn members(of: &Value) -> Vec<&str> {
+    of.as_object().unwrap().keys().map(String::as_str).collect()
+}
