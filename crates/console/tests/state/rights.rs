@@ -1,4 +1,4 @@
-//! Who may do what.
+//! The rights: each path of these pages for each caller.
 
 use crate::site::{NOBODY, OPERATOR, SUPER, Site};
 use serde_json::json;
