@@ -25,7 +25,7 @@ use gather::{Looks, Owned, SeenGroup, Snapshot};
 use handovers::Handovers;
 use offer::ALARMS;
 use ostler_proto::path;
-use patterns::Kind;
+use patterns::{Form, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shown::Readable;
@@ -235,6 +235,8 @@ fn page(
         "truncated": found.is_cut,
         "as_of_zxid": found.zxid.to_string(),
         "total": visible.len(),
+        // Somebody whose znodes are not recognised wants to know what is.
+        "rules": if all == 0 { Form::rules() } else { Vec::new() },
         "left_out": left_out,
         "handovers_since_ms": handovers.since_ms(found.wall_ms),
     })

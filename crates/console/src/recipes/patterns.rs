@@ -114,6 +114,26 @@ pub(crate) enum Form {
 }
 
 impl Form {
+    /// All forms with rules of their own.
+    const WITH_RULES: [Form; 11] = [
+        Form::Latch,
+        Form::Lock,
+        Form::Reader,
+        Form::Lease,
+        Form::KazooLock,
+        Form::KazooReader,
+        Form::KazooLease,
+        Form::WriteLock,
+        Form::Offer,
+        Form::Leader,
+        Form::Other,
+    ];
+
+    /// All rules, for somebody whose znodes are not recognised.
+    pub(crate) fn rules() -> Vec<&'static str> {
+        Form::WITH_RULES.into_iter().map(Form::rule).collect()
+    }
+
     /// Whether it holds together with others of its form.
     pub(crate) fn is_shared(self) -> bool {
         matches!(self, Form::Reader | Form::KazooReader)

@@ -119,6 +119,7 @@ async fn hostile_ids_are_text() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lists_have_pages_and_filters() {
     let world = World::start().await;
+    assert_eq!(world.get("/recipes").1["rules"].as_array().unwrap().len(), 11, "nothing is recognised");
     let client = world.client().await;
     for parent in ["/a", "/b", "/b/c", "/d"] {
         client.create(parent, b"").await.unwrap();
@@ -129,8 +130,10 @@ async fn lists_have_pages_and_filters() {
     client.create("/e", b"").await.unwrap();
     client.create("/e/lock-", b"").sequential().await.unwrap();
     client.create("/e/lock-", b"").ephemeral_sequential().await.unwrap();
+    world.group_when("/e", |group| group["waiting"] == 2).await;
     assert_eq!(paths(&world, ""), ["/a", "/b", "/b/c", "/d", "/e"]);
     assert_eq!(paths(&world, "?under=/b"), ["/b", "/b/c"]);
+    assert_eq!(world.get("/recipes").1["rules"], json!([]));
     assert_eq!(paths(&world, "?kind=mutex"), ["/e"]);
     assert_eq!(paths(&world, "?alarm=any"), ["/d", "/e"]);
     assert_eq!(paths(&world, "?alarm=no_holder"), ["/e"]);
