@@ -240,7 +240,9 @@ fn another_server_leads_when_the_leader_is_killed() {
     assert_eq!(greeting[1], format!("connect with zkCli.sh -server {}", connect.join(",")));
     let console = greeting[2].strip_prefix("console at ").unwrap().strip_suffix("/console/").unwrap();
     let serving = |page: &serde_json::Value| page["quorum"]["present"] == 3;
-    assert!(page_of(console, "ensemble", serving)["verdict"]["level"] == "ok");
+    let verdict = page_of(console, "ensemble", serving)["verdict"].clone();
+    // A machine may have findings of its own, such as little space on its disk.
+    assert!(verdict["sentence"].as_str().unwrap().starts_with("Serving. 3 of 3 voters"), "{verdict:#}");
     assert!(first.line.contains(", epoch 1, zxid 0x1"), "{}", first.line);
 
     let follower = in_state(&ensemble.told, "follower").remove(0);
