@@ -107,9 +107,21 @@ impl Site {
         self.dir.path().join("data/version-2")
     }
 
-    /// The text of the audit log.
-    pub(crate) fn audit(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("data/zookeeper_audit.log")).unwrap_or_default()
+    /// Waits until the audit log has this number of lines with a text, and returns them.
+    pub(crate) fn audited(&self, text: &str, count: usize) -> Vec<String> {
+        let begun = Instant::now();
+        loop {
+            let file = self.dir.path().join("data/zookeeper_audit.log");
+            let all = std::fs::read_to_string(file).unwrap_or_default();
+            let lines: Vec<String> =
+                all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect();
+            if lines.len() >= count {
+                assert_eq!(lines.len(), count, "{all}");
+                return lines;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(10), "{text}: {all}");
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 
     pub(crate) async fn client(&self) -> Client {
