@@ -43,6 +43,8 @@ pub(crate) enum TlsFilesError {
 pub(crate) struct AdminClient {
     agent: Agent,
     has_authorities: bool,
+    /// `user:password`.
+    identity: Option<String>,
 }
 
 impl AdminClient {
@@ -58,7 +60,12 @@ impl AdminClient {
             Some(tls) => config.tls_config(tls),
             None => config,
         };
-        Ok(AdminClient { agent: config.build().new_agent(), has_authorities })
+        Ok(AdminClient { agent: config.build().new_agent(), has_authorities, identity: None })
+    }
+
+    /// With an identity by digest, `user:password`.
+    pub(crate) fn with_identity(self, identity: &str) -> AdminClient {
+        AdminClient { identity: Some(identity.to_owned()), ..self }
     }
 
     /// The JSON of `command` at the server with this URL, such as `http://10.0.0.5:8080`. The parameters may have any
@@ -79,7 +86,11 @@ impl AdminClient {
         if url.starts_with("https:") && !self.has_authorities {
             return Err(AdminError::NoAuthorities);
         }
-        let mut answer = self.agent.get(&url).call().map_err(AdminError::Unreachable)?;
+        let mut request = self.agent.get(&url);
+        if let Some(identity) = &self.identity {
+            request = request.header("Authorization", format!("digest {identity}"));
+        }
+        let mut answer = request.call().map_err(AdminError::Unreachable)?;
         let status = answer.status().as_u16();
         if status == 404 {
             return Err(AdminError::Unknown);

@@ -1,20 +1,17 @@
 //! `ostler explain`: what servers did, in words, from their own records.
 
+mod admin_access;
 mod ask;
-mod moments;
-mod occasion;
-mod page;
 mod server;
 mod session;
-mod summary;
-#[cfg(test)]
-mod tests;
-mod timeline;
-mod words;
 
-use ask::Witness;
 use clap::{Args, Subcommand};
-use page::Page;
+use ostler_explain::{
+    file::{AskedServer, ElectionsFile},
+    occasion::occasions,
+    page::Page,
+    witness::Witness,
+};
 use std::process::ExitCode;
 
 /// Explain what is wrong with an ensemble, how servers elected their leader, or why a session ended
@@ -48,7 +45,7 @@ struct ElectionArgs {
     /// How many elections to explain, the latest at the end.
     #[arg(long, default_value_t = 1, value_name = "N")]
     last: usize,
-    /// Print the result as one JSON object.
+    /// Print the result as one JSON object, the latest election first. The console opens it by drag and drop.
     #[arg(long)]
     json: bool,
 }
@@ -70,11 +67,18 @@ impl ElectionArgs {
     fn run(self) -> ExitCode {
         let args = self;
         let (witnesses, silent) = ask::all(&args.servers);
-        let occasions = occasion::occasions(&witnesses);
-        let page = Page::new(&occasions[occasions.len().saturating_sub(args.last)..], &witnesses, &silent);
-        match serde_json::to_string(&page) {
-            Ok(json) if args.json => println!("{json}"),
-            _ => print!("{page}"),
+        let occasions = occasions(&witnesses);
+        if args.json {
+            let silent = silent.iter().map(|(server, why)| {
+                let reason = format!("{server} {why}.");
+                AskedServer::silent(None, server.clone(), "silent", reason)
+            });
+            let asked = (&*witnesses, silent.collect());
+            let file = ElectionsFile::new(&occasions, args.last, asked, ask::wall_ms());
+            println!("{}", serde_json::json!(file));
+        } else {
+            let last = &occasions[occasions.len().saturating_sub(args.last)..];
+            print!("{}", Page::new(last, &witnesses, &silent));
         }
         if occasions.is_empty() {
             eprintln!("ostler explain: {}", nothing(&witnesses));

@@ -151,9 +151,11 @@ fn a_dead_leader_and_the_new_one_are_named() {
     let page: serde_json::Value = serde_json::from_str(&json).unwrap();
     let elections = page["elections"].as_array().unwrap();
     let leaders: Vec<_> =
-        elections.iter().map(|one| (one["epoch"].as_u64(), one["leader"].as_u64())).collect();
-    assert_eq!(leaders.first(), Some(&(Some(1), Some(old.into()))), "{json}");
-    assert_eq!(leaders.last(), Some(&(Some(2), Some(new.into()))), "{json}");
+        elections.iter().map(|one| (one["epoch"].as_u64(), one["winner"].as_u64())).collect();
+    assert_eq!(page["format"], "ostler-elections-1");
+    assert_eq!(leaders.last(), Some(&(Some(1), Some(old.into()))), "{json}");
+    assert_eq!(leaders.first(), Some(&(Some(2), Some(new.into()))), "{json}");
+    assert_eq!(elections[0]["summary"][0].as_str().unwrap(), summary, "the same sentences");
 }
 
 #[test]

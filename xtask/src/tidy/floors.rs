@@ -17,7 +17,7 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 22] = [
+const CRATES: [CrateFloor; 23] = [
     crate_floor("ostler", 6, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-backup", 5, false),
@@ -28,6 +28,7 @@ const CRATES: [CrateFloor; 22] = [
     crate_floor("ostler-server", 4, false),
     crate_floor("ostler-client", 4, false),
     crate_floor("ostler-data-dir", 3, false),
+    crate_floor("ostler-explain", 3, false),
     crate_floor("ostler-inspect", 3, false),
     crate_floor("ostler-kerberos", 2, false),
     crate_floor("ostler-server-core", 2, true),

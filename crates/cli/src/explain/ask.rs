@@ -1,6 +1,9 @@
 //! Asks servers for their records.
 
-use ostler_server::admin::elections::Elections;
+use ostler_explain::{
+    records::{Elections, Implausible},
+    witness::{TimedRecord, Witness, witnesses},
+};
 use std::{
     io::{self, Read, Write},
     net::{Shutdown, TcpStream, ToSocketAddrs},
@@ -11,16 +14,6 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Above any record that a server keeps.
 const ANSWER_MAX: u64 = 64 << 20;
-
-/// A server that has answered.
-#[derive(Debug, Clone)]
-pub(crate) struct Witness {
-    pub(crate) elections: Elections,
-    /// By how much its clock is ahead of that of the first server that answered, if that can be told.
-    pub(crate) ahead_ms: i64,
-    /// How far its times may be off, beside that.
-    pub(crate) unsure_ms: i64,
-}
 
 /// Why a server says nothing.
 #[derive(Debug, thiserror::Error)]
@@ -33,63 +26,35 @@ pub(crate) enum Silence {
     Unknown,
     #[error("answered what cannot be read: {0}")]
     Unreadable(serde_json::Error),
-}
-
-/// An answer, and the clock here around it.
-struct Answer {
-    elections: Elections,
-    asked_ms: i64,
-    answered_ms: i64,
-}
-
-impl Answer {
-    fn ahead_ms(&self) -> i64 {
-        self.elections.now_ms - (self.asked_ms + self.answered_ms) / 2
-    }
-
-    fn unsure_ms(&self) -> i64 {
-        (self.answered_ms - self.asked_ms) / 2 + 1
-    }
+    #[error("answered what no server answers: {0}")]
+    Implausible(Implausible),
 }
 
 /// Asks all at once. Each server once, even if it is named twice.
-pub(crate) fn all(servers: &[String]) -> (Vec<Witness>, Vec<(String, Silence)>) {
-    let answers: Vec<Result<Answer, Silence>> = thread::scope(|scope| {
+pub(crate) fn all(servers: &[String]) -> (Vec<Witness>, Vec<(String, String)>) {
+    let answers: Vec<Result<TimedRecord, Silence>> = thread::scope(|scope| {
         let asked: Vec<_> = servers.iter().map(|server| scope.spawn(|| one(server))).collect();
         let ended = |_| Err(Silence::Unreachable(io::ErrorKind::Other.into()));
         asked.into_iter().map(|answer| answer.join().unwrap_or_else(ended)).collect()
     });
-    let (mut heard, mut silent): (Vec<Answer>, Vec<_>) = (Vec::new(), Vec::new());
+    let (mut heard, mut silent) = (Vec::new(), Vec::new());
     for (server, answer) in servers.iter().zip(answers) {
         match answer {
-            Ok(answer) if heard.iter().any(|other| other.elections.server == answer.elections.server) => {}
             Ok(answer) => heard.push(answer),
-            Err(silence) => silent.push((server.clone(), silence)),
+            Err(silence) => silent.push((server.clone(), silence.to_string())),
         }
     }
     (witnesses(heard), silent)
 }
 
-/// A clock counts as wrong only if the way there and back does not explain the difference.
-fn witnesses(heard: Vec<Answer>) -> Vec<Witness> {
-    let (first_ahead, first_unsure) =
-        heard.first().map_or((0, 0), |first| (first.ahead_ms(), first.unsure_ms()));
-    let witness = |answer: Answer| {
-        let ahead = answer.ahead_ms() - first_ahead;
-        let unsure_ms = answer.unsure_ms() + first_unsure;
-        let ahead_ms = if ahead.abs() > unsure_ms { ahead } else { 0 };
-        Witness { elections: answer.elections, ahead_ms, unsure_ms }
-    };
-    heard.into_iter().map(witness).collect()
-}
-
-fn one(server: &str) -> Result<Answer, Silence> {
+fn one(server: &str) -> Result<TimedRecord, Silence> {
     let mut stream = connect(server).map_err(Silence::Unreachable)?;
     let asked_ms = wall_ms();
     let text = exchange(&mut stream).map_err(Silence::Unreachable)?;
     let answered_ms = wall_ms();
     let elections = read(&text)?;
-    Ok(Answer { elections, asked_ms, answered_ms })
+    elections.check().map_err(Silence::Implausible)?;
+    Ok(TimedRecord { elections, asked_ms, answered_ms })
 }
 
 fn read(text: &str) -> Result<Elections, Silence> {
@@ -122,26 +87,13 @@ fn exchange(stream: &mut TcpStream) -> io::Result<String> {
     Ok(text)
 }
 
-fn wall_ms() -> i64 {
+pub(super) fn wall_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn answer(now_ms: i64, asked_ms: i64, answered_ms: i64) -> Answer {
-        let elections = Elections { now_ms, ..Elections::default() };
-        Answer { elections, asked_ms, answered_ms }
-    }
-
-    #[test]
-    fn a_clock_is_corrected_only_if_it_is_surely_wrong() {
-        let heard = vec![answer(1_000, 998, 1_002), answer(1_003, 998, 1_002), answer(6_000, 998, 1_002)];
-        let witnesses = witnesses(heard);
-        let ahead: Vec<(i64, i64)> = witnesses.iter().map(|one| (one.ahead_ms, one.unsure_ms)).collect();
-        assert_eq!(ahead, [(0, 6), (0, 6), (5_000, 6)]);
-    }
 
     #[test]
     fn silence_has_its_reasons() {

@@ -1,15 +1,13 @@
 //! `ostler explain server`: what is wrong with an ensemble now, in sentences, with the way out.
 
-mod findings;
 mod observed;
 
-use crate::{
-    admin_http::{AdminClient, TlsFilesError},
-    tls_options::{TlsOptions, UnreadableFile},
-};
+use super::admin_access::AdminAccess;
+use crate::admin_http::AdminClient;
 use clap::Args;
-use findings::{Finding, Gravity, findings};
-use observed::{Observed, observe};
+use observed::observe;
+use ostler_explain::ensemble::{Finding, Gravity, Observed, Verdict, findings, verdict};
+use serde_json::json;
 use std::{process::ExitCode, thread};
 
 /// Say what is wrong with an ensemble now, and what to do
@@ -20,23 +18,11 @@ use std::{process::ExitCode, thread};
     after_help = "Example: ostler explain server --admin http://host1:8080,http://host2:8080,http://host3:8080"
 )]
 pub(super) struct ServerArgs {
-    /// The admin servers of all members, joined by commas.
-    #[arg(long, value_delimiter = ',', value_name = "URL,...", default_value = "http://127.0.0.1:8080")]
-    admin: Vec<String>,
     /// Print the findings as one JSON object.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    tls: TlsOptions,
-}
-
-/// Why nothing can be explained.
-#[derive(Debug, thiserror::Error)]
-enum ExplainError {
-    #[error("cannot read {}: {}", .0.path.display(), .0.cause)]
-    File(UnreadableFile),
-    #[error("{0}")]
-    Tls(#[from] TlsFilesError),
+    access: AdminAccess,
 }
 
 /// The exit code if no server answered.
@@ -44,21 +30,20 @@ const NOBODY: u8 = 2;
 
 impl ServerArgs {
     pub(super) fn run(self) -> ExitCode {
-        let client = self.tls.read().map_err(ExplainError::File);
-        let client = client.and_then(|files| AdminClient::new(files.as_ref()).map_err(ExplainError::Tls));
-        let client = match client {
+        let client = match self.access.client() {
             Ok(client) => client,
             Err(error) => {
                 eprintln!("ostler explain: {error}");
                 return ExitCode::from(NOBODY);
             }
         };
-        let all = ask_all(&client, &self.admin);
+        let all = ask_all(&client, &self.access.admin);
         let found = findings(&all);
+        let verdict = verdict(&all, &found);
         if self.json {
-            println!("{}", serde_json::json!({ "servers": all, "findings": found }));
+            println!("{}", answer(&all, &found, &verdict));
         } else {
-            print(&all, &found);
+            print(&all, &found, &verdict);
         }
         if all.iter().all(|observed| observed.answer.is_err()) {
             return ExitCode::from(NOBODY);
@@ -78,24 +63,34 @@ fn ask_all(client: &AdminClient, servers: &[String]) -> Vec<Observed> {
             servers.iter().map(|server| (server, scope.spawn(move || observe(client, server)))).collect();
         let joined = asked.into_iter().map(|(server, asking)| {
             let answer = asking.join().unwrap_or_else(|_| Err("was not asked".into()));
-            Observed { url: server.clone(), answer }
+            Observed { url: server.clone(), id: None, answer }
         });
         joined.collect()
     })
 }
 
-fn print(all: &[Observed], found: &[Finding]) {
+/// The answer for programs. A finding's `text` is both of its sentences.
+fn answer(all: &[Observed], found: &[Finding], verdict: &Verdict) -> serde_json::Value {
+    let finding = |of: &Finding| {
+        let (gravity, sentence, way_out, servers) = (of.gravity, &of.sentence, &of.way_out, &of.servers);
+        json!({ "gravity": gravity, "text": of.text(), "sentence": sentence, "way_out": way_out, "servers": servers })
+    };
+    let found: Vec<_> = found.iter().map(finding).collect();
+    json!({ "servers": all, "findings": found, "verdict": verdict })
+}
+
+fn print(all: &[Observed], found: &[Finding], verdict: &Verdict) {
     for observed in all {
         match &observed.answer {
             Ok(server) => println!("{}: {}", observed.url, server.headline()),
             Err(problem) => println!("{}: {problem}", observed.url),
         }
     }
-    println!();
+    println!("\n{}", verdict.sentence);
     if found.is_empty() {
         println!("Nothing is wrong that these servers know of.");
     }
     for finding in found {
-        println!("{}: {}", finding.gravity.name(), finding.text);
+        println!("{}: {}", finding.gravity.name(), finding.text());
     }
 }

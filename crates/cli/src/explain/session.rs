@@ -1,11 +1,9 @@
 //! `ostler explain session`: why a client's session or connection ended, from the records of its servers.
 
-use super::words::{clock, day};
-use crate::{
-    admin_http::{AdminClient, AdminError, TlsFilesError},
-    tls_options::{TlsOptions, UnreadableFile},
-};
+use super::admin_access::{AccessError, AdminAccess};
+use crate::admin_http::{AdminClient, AdminError};
 use clap::Args;
+use ostler_explain::words::{clock, day};
 use ostler_proto::id::SessionId;
 use ostler_server_core::sessions::ends::{
     EndsQuery, EndsReport, session_of,
@@ -31,9 +29,6 @@ pub(super) struct SessionArgs {
     /// The session's id (0x100a3f77c2d10004), or the client's address (10.0.0.5 or 10.0.0.5:41234).
     #[arg(value_name = "ID|ADDRESS")]
     subject: String,
-    /// The admin servers of all members, joined by commas.
-    #[arg(long, value_delimiter = ',', value_name = "URL,...", default_value = "http://127.0.0.1:8080")]
-    admin: Vec<String>,
     /// Read answers of the command session_ends from these files instead of asking servers.
     #[arg(long = "from", value_delimiter = ',', value_name = "FILE,...")]
     files: Vec<PathBuf>,
@@ -41,7 +36,7 @@ pub(super) struct SessionArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    tls: TlsOptions,
+    access: AdminAccess,
 }
 
 /// Why nothing can be explained.
@@ -54,13 +49,7 @@ enum ExplainError {
     #[error("{} has no answer of the command session_ends: {cause}", path.display())]
     NoReport { path: PathBuf, cause: serde_json::Error },
     #[error("{0}")]
-    Tls(#[from] TlsFilesError),
-}
-
-impl From<UnreadableFile> for ExplainError {
-    fn from(UnreadableFile { path, cause }: UnreadableFile) -> ExplainError {
-        ExplainError::File { path, cause }
-    }
+    Access(#[from] AccessError),
 }
 
 /// A server that gave no answer, and why.
@@ -111,10 +100,10 @@ impl SessionArgs {
         let query =
             EndsQuery::of(&self.subject).ok_or_else(|| ExplainError::Subject(self.subject.clone()))?;
         let files = self.read_files()?;
-        let client = AdminClient::new(self.tls.read()?.as_ref())?;
+        let client = self.access.client()?;
         let ask = |name: &str, value: &str| match &files {
             Some(reports) => Heard { reports: reports.clone(), silent: Vec::new() },
-            None => ask_all(&client, &self.admin, (name, value)),
+            None => ask_all(&client, &self.access.admin, (name, value)),
         };
         if let Some(session) = query.session {
             let heard = ask("session", &session.to_string());

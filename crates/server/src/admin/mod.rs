@@ -1,8 +1,6 @@
 //! Reports and metrics of a running server for operators: four-letter words and the election report.
 
 pub mod elections;
-#[cfg(test)]
-mod elections_tests;
 pub mod four_letter;
 pub(crate) mod four_letter_door;
 pub(crate) mod http;

@@ -1,45 +1,39 @@
-//! The page for people, and the same as JSON.
+//! The page for people, as a text.
 
-use super::{
-    ask::{Silence, Witness},
+use crate::{
     moments,
-    occasion::{Kind, Occasion, Part},
+    occasion::{Occasion, Part},
+    records::Search,
     summary::summary,
     timeline::{Line, merge},
+    witness::Witness,
     words::{clock, day, duration, list, standing},
 };
-use ostler_proto::{
-    election::Candidate,
-    id::{Epoch, ServerId},
-};
-use ostler_server::admin::elections::Search;
+use ostler_proto::{election::Candidate, id::ServerId};
 use ostler_zab::election::ElectionEvent;
-use serde::Serialize;
 use std::fmt::{self, Display};
 
 /// Columns of text beside time and server.
 const WIDTH: usize = 92;
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Page {
+/// Elections as a text, one after the other.
+#[derive(Debug)]
+pub struct Page {
     elections: Vec<Section>,
     /// The servers that were asked, and those that did not answer.
     remarks: Vec<String>,
 }
 
 /// One occasion.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Section {
     summary: String,
-    kind: &'static str,
-    leader: Option<ServerId>,
-    epoch: Option<Epoch>,
     timeline: Vec<Told>,
     phases_ms: Vec<Phases>,
     ballots: Vec<Ballots>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Told {
     wall_ms: i64,
     server: ServerId,
@@ -47,7 +41,7 @@ struct Told {
 }
 
 /// How long each phase took one server, in milliseconds.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 struct Phases {
     server: ServerId,
     /// From the leader's last word until its loss was noticed.
@@ -61,7 +55,7 @@ struct Phases {
 }
 
 /// The votes that one server had counted in the end.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Ballots {
     server: ServerId,
     round: u64,
@@ -70,17 +64,20 @@ struct Ballots {
 }
 
 impl Page {
-    pub(crate) fn new(
-        occasions: &[Occasion<'_>],
-        witnesses: &[Witness],
-        silent: &[(String, Silence)],
-    ) -> Page {
+    /// These occasions. `silent` are servers that did not answer, each with the reason.
+    pub fn new(occasions: &[Occasion<'_>], witnesses: &[Witness], silent: &[(String, String)]) -> Page {
         Page { elections: occasions.iter().map(Section::new).collect(), remarks: remarks(witnesses, silent) }
     }
 }
 
-fn remarks(witnesses: &[Witness], silent: &[(String, Silence)]) -> Vec<String> {
-    let mut remarks: Vec<String> = silent.iter().map(|(server, why)| format!("{server} {why}")).collect();
+fn remarks(witnesses: &[Witness], silent: &[(String, String)]) -> Vec<String> {
+    let silent = silent.iter().map(|(server, why)| format!("{server} {why}"));
+    silent.chain(remarks_about(witnesses)).collect()
+}
+
+/// Remarks about servers that have answered.
+pub(crate) fn remarks_about(witnesses: &[Witness]) -> Vec<String> {
+    let mut remarks = Vec::new();
     for witness in witnesses {
         let server = witness.elections.server;
         if witness.elections.voters.is_empty() {
@@ -100,19 +97,9 @@ fn remarks(witnesses: &[Witness], silent: &[(String, Silence)]) -> Vec<String> {
 
 impl Section {
     fn new(occasion: &Occasion<'_>) -> Section {
-        // A millisecond is cut off at each of two servers.
-        let slack = 2 + occasion.parts.iter().map(|part| part.witness.unsure_ms).max().unwrap_or(0);
-        let lines = merge(occasion.parts.iter().map(moments::lines).collect(), slack);
-        let (kind, leader, epoch) = match occasion.kind {
-            Kind::Formed { leader, epoch } => ("formed", Some(leader), Some(epoch)),
-            Kind::Joined { leader, epoch } => ("joined", Some(leader), Some(epoch)),
-            Kind::Open => ("open", None, None),
-        };
+        let lines = merge(occasion.parts.iter().map(moments::lines).collect(), occasion.slack_ms());
         Section {
-            summary: summary(occasion),
-            kind,
-            leader,
-            epoch,
+            summary: summary(occasion).join(" "),
             timeline: lines
                 .into_iter()
                 .map(|Line { at, server, text, .. }| Told { wall_ms: at, server, text })

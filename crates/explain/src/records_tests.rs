@@ -1,6 +1,6 @@
 //! The report as JSON: it is read back the same, and has the documented form.
 
-use super::elections::*;
+use super::records::*;
 use expect_test::expect;
 use ostler_proto::{
     election::{Candidate, PeerState},

@@ -1,24 +1,23 @@
 //! Made-up records of servers, and what becomes of them.
 
-use super::{
-    ask::{Silence, Witness},
+use crate::{
     occasion::{Kind, occasions},
     page::Page,
-    timeline::{Line, Mark, merge},
+    records::{Commit, Discovered, Elected, Elections, Moment, Search, TakenOver},
+    timeline::{About, Line, LineKind, Mark, merge},
+    witness::Witness,
 };
 use expect_test::{Expect, expect};
 use ostler_proto::{
     election::{Candidate, PeerState},
     id::{Epoch, ServerId, Zxid},
 };
-use ostler_server::admin::elections::{Commit, Discovered, Elected, Elections, Moment, Search, TakenOver};
 use ostler_server_core::quorum::election_history::{SearchReason, Takeover};
 use ostler_zab::{
     election::{CountedVote, ElectionEvent, IgnoreReason, Rule, Verdict},
     leading::StepDown,
     learning::HangUp,
 };
-use std::io;
 
 /// 2026-11-21 12:00:00 UTC.
 const NOON: i64 = 1_795_262_400_000;
@@ -126,13 +125,13 @@ fn takeover() -> [Witness; 2] {
     [witness(2, vec![with(two, of_two)]), witness(3, vec![with(three, of_three)])]
 }
 
-fn page(witnesses: &[Witness], silent: &[(String, Silence)], expected: &Expect) {
+fn page(witnesses: &[Witness], silent: &[(String, String)], expected: &Expect) {
     expected.assert_eq(&Page::new(&occasions(witnesses), witnesses, silent).to_string());
 }
 
 #[test]
 fn a_dead_leader() {
-    let dead = Silence::Unreachable(io::ErrorKind::ConnectionRefused.into());
+    let dead = "did not answer: connection refused".into();
     page(
         &takeover(),
         &[("127.0.0.1:2181".into(), dead)],
@@ -314,10 +313,10 @@ fn a_lone_server_says_so() {
     let witnesses = [Witness { elections: lone, ahead_ms: 0, unsure_ms: 2 }];
     page(
         &witnesses,
-        &[("a:1".into(), Silence::NotAllowed), ("b:2".into(), Silence::Unknown)],
+        &[("a:1".into(), "does not allow the word elec".into()), ("b:2".into(), "is no server".into())],
         &expect![[r#"
-            Note: a:1 does not allow the word elec: add it to 4lw.commands.whitelist in its zoo.cfg.
-            Note: b:2 does not know the word elec: it is no Ostler server, or an older one.
+            Note: a:1 does not allow the word elec.
+            Note: b:2 is no server.
             Note: server 7 is standalone and takes part in no election.
         "#]],
     );
@@ -555,7 +554,8 @@ fn votes_to_single_servers_are_shown_with_their_reason() {
 }
 
 fn line(at: i64, server: i64, text: &str, mark: Option<Mark>, after: Option<Mark>) -> Line {
-    Line { at, server: ServerId(server), text: text.into(), mark, after }
+    let about = About::only(LineKind::Receive);
+    Line { at, server: ServerId(server), text: text.into(), mark, after, about, ballots: None }
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! An occasion in one sentence.
+//! An occasion in a sentence or two.
 
-use super::{
+use crate::{
     moments::backers,
     occasion::{Kind, Occasion, Part},
     words::{capitalised, clock, duration, list, servers},
@@ -9,15 +9,15 @@ use ostler_proto::id::{Epoch, ServerId};
 use ostler_server_core::quorum::election_history::{SearchReason, Takeover};
 use ostler_zab::{election::ElectionEvent, leading::StepDown};
 
-pub(super) fn summary(occasion: &Occasion<'_>) -> String {
+pub(crate) fn summary(occasion: &Occasion<'_>) -> Vec<String> {
     match occasion.kind {
         Kind::Formed { leader, epoch } => formed(occasion, leader, epoch),
         Kind::Joined { leader, epoch } => joined(occasion, leader, epoch),
-        Kind::Open => open(&occasion.parts),
+        Kind::Open => vec![open(&occasion.parts)],
     }
 }
 
-fn formed(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> String {
+fn formed(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> Vec<String> {
     let since = occasion.settled().unwrap_or_default();
     let (verb, when) = if occasion.lasts { ("leads", "since") } else { ("led", "from") };
     let mut text = format!("Server {leader} {verb} epoch {epoch} {when} {}", clock(since));
@@ -30,12 +30,14 @@ fn formed(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> String {
         let search = part.decisive();
         Some(part.wall(search, search.first_commit?.ms))
     });
-    match commit {
-        Some(commit) => text += &format!(", {} to the first commit.", duration(commit - from)),
-        None if occasion.leader().is_some() => text += ". Nothing has been committed in this epoch yet.",
-        None => text += ".",
+    if let Some(commit) = commit {
+        text += &format!(", {} to the first commit", duration(commit - from));
     }
-    text
+    let mut sentences = vec![text + "."];
+    if commit.is_none() && occasion.leader().is_some() {
+        sentences.push("Nothing has been committed in this epoch yet.".into());
+    }
+    sentences
 }
 
 /// Backers and voters, as the leader counted them, or else somebody who elected it.
@@ -73,8 +75,8 @@ fn start(parts: &[Part<'_>]) -> (i64, String) {
     }
 }
 
-fn joined(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> String {
-    let Some(part) = occasion.parts.first() else { return String::new() };
+fn joined(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> Vec<String> {
+    let Some(part) = occasion.parts.first() else { return Vec::new() };
     let search = part.decisive();
     let since = occasion.settled().unwrap_or_default();
     let (verb, when) = if occasion.lasts { ("follows", "since") } else { ("followed", "from") };
@@ -85,23 +87,23 @@ fn joined(occasion: &Occasion<'_>, leader: ServerId, epoch: Epoch) -> String {
             .before
             .map_or("the loss of its leader".into(), |id| format!("the loss of server {id}")),
     };
-    let mut text = format!(
+    let mut sentences = vec![format!(
         "Server {} {verb} server {leader} in epoch {epoch} {when} {}: there was a leader, so there was no election; {} \
          from {from} until it served clients.",
         part.server(),
         clock(since),
         duration(since - part.began()),
-    );
+    )];
     if let Some(takeover) = search.takeover {
-        text += &match takeover.takeover {
+        sentences.push(match takeover.takeover {
             Takeover::Truncated(to) => format!(
-                " The transactions in its log after zxid {:#x}, up to {:#x}, were never committed and are removed.",
+                "The transactions in its log after zxid {:#x}, up to {:#x}, were never committed and are removed.",
                 to.0, search.last.0
             ),
-            Takeover::Snapshot(_) => " It got the leader's whole tree.".into(),
-        };
+            Takeover::Snapshot(_) => "It got the leader's whole tree.".into(),
+        });
     }
-    text
+    sentences
 }
 
 fn open(parts: &[Part<'_>]) -> String {

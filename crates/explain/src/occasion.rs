@@ -4,19 +4,24 @@
 //! that end in the same epoch are one election, as far as they began before its epoch did. Whoever came later did not
 //! elect: it joined, and that is an occasion of its own.
 
-use super::ask::Witness;
+use crate::{
+    records::{Elected, Search},
+    witness::Witness,
+};
 use ostler_proto::id::{Epoch, ServerId};
-use ostler_server::admin::elections::{Elected, Search};
 
 /// One server's share: its searches, of which only the last can have succeeded.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part<'a> {
-    pub(crate) witness: &'a Witness,
-    pub(crate) searches: &'a [Search],
+pub struct Part<'a> {
+    /// The server with its record.
+    pub witness: &'a Witness,
+    /// Its searches.
+    pub searches: &'a [Search],
 }
 
+/// The outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A quorum made a leader.
     Formed { leader: ServerId, epoch: Epoch },
     /// A server came to a leader that was there.
@@ -25,40 +30,45 @@ pub(crate) enum Kind {
     Open,
 }
 
+/// Records that belong together.
 #[derive(Debug)]
-pub(crate) struct Occasion<'a> {
-    pub(crate) kind: Kind,
+pub struct Occasion<'a> {
+    /// Its outcome.
+    pub kind: Kind,
     /// By the servers' numbers.
-    pub(crate) parts: Vec<Part<'a>>,
+    pub parts: Vec<Part<'a>>,
     /// Nothing later is known of its leader or epoch.
-    pub(crate) lasts: bool,
+    pub lasts: bool,
 }
 
 impl Part<'_> {
-    pub(crate) fn server(&self) -> ServerId {
+    /// The server.
+    pub fn server(&self) -> ServerId {
         self.witness.elections.server
     }
 
     /// The search that decided, or that goes on.
-    pub(crate) fn decisive(&self) -> &Search {
+    pub fn decisive(&self) -> &Search {
         self.searches.last().expect("a part has a search")
     }
 
-    pub(crate) fn first(&self) -> &Search {
+    /// The first of its searches.
+    pub fn first(&self) -> &Search {
         self.searches.first().expect("a part has a search")
     }
 
     /// On the common clock.
-    pub(crate) fn began(&self) -> i64 {
+    pub fn began(&self) -> i64 {
         self.wall(self.first(), 0)
     }
 
     /// A moment of one of its searches, on the common clock.
-    pub(crate) fn wall(&self, search: &Search, ms: u64) -> i64 {
+    pub fn wall(&self, search: &Search, ms: u64) -> i64 {
         search.began_ms - self.witness.ahead_ms + ms as i64
     }
 
-    pub(crate) fn synchronised(&self) -> Option<i64> {
+    /// When it took part in the epoch, on the common clock.
+    pub fn synchronised(&self) -> Option<i64> {
         let search = self.decisive();
         Some(self.wall(search, search.synchronised_ms?))
     }
@@ -79,13 +89,18 @@ impl Part<'_> {
 
 impl<'a> Occasion<'a> {
     /// The part of the leader, if it has answered and has not forgotten.
-    pub(crate) fn leader(&self) -> Option<&Part<'a>> {
+    pub fn leader(&self) -> Option<&Part<'a>> {
         let Kind::Formed { leader, .. } = self.kind else { return None };
         self.parts.iter().find(|part| part.server() == leader)
     }
 
+    /// How far the clocks of two servers can be apart. A millisecond is cut off at each of two servers.
+    pub(crate) fn slack_ms(&self) -> i64 {
+        2 + self.parts.iter().map(|part| part.witness.unsure_ms).max().unwrap_or(0)
+    }
+
     /// When the epoch began, or the joiner was part of it.
-    pub(crate) fn settled(&self) -> Option<i64> {
+    pub fn settled(&self) -> Option<i64> {
         match self.leader() {
             Some(leader) => leader.synchronised(),
             None => self.parts.iter().filter_map(Part::synchronised).min(),
@@ -94,7 +109,7 @@ impl<'a> Occasion<'a> {
 }
 
 /// All that the witnesses know of, the earliest first.
-pub(crate) fn occasions(witnesses: &[Witness]) -> Vec<Occasion<'_>> {
+pub fn occasions(witnesses: &[Witness]) -> Vec<Occasion<'_>> {
     let mut ended: Vec<(Epoch, ServerId, Part<'_>)> = Vec::new();
     let mut open = Vec::new();
     for part in witnesses.iter().flat_map(parts) {
