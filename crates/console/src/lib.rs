@@ -9,7 +9,9 @@
 
 mod assets;
 mod clients;
+mod ensemble;
 mod error;
+mod fan_out;
 mod identity;
 mod inner_client;
 mod list;
@@ -61,6 +63,7 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
+    let api = api.route("/ensemble", get(ensemble::get));
     clients::reads(watches::reads(operations::reads(sessions::reads(api))))
 }
 

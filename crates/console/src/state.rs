@@ -2,6 +2,8 @@
 
 use crate::{
     clients::Census,
+    ensemble::RecentEnds,
+    fan_out::FanOut,
     inner_client::Clients,
     people::{self, People, Ticket},
     watches::Surveys,
@@ -22,6 +24,10 @@ pub(crate) struct Console {
     pub(crate) surveys: Surveys,
     /// The clients, as they were a short time ago.
     pub(crate) census: Census,
+    /// Questions to the other members.
+    pub(crate) fan_out: FanOut,
+    /// Where the sessions begin that ended lately.
+    pub(crate) recent_ends: RecentEnds,
 }
 
 impl Console {
@@ -35,6 +41,8 @@ impl Console {
             token,
             surveys: Surveys::default(),
             census: Census::default(),
+            fan_out: FanOut::default(),
+            recent_ends: RecentEnds::default(),
         })
     }
 }

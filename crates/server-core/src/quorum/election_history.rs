@@ -125,6 +125,19 @@ pub struct Elections {
     pub searches: Vec<Search>,
 }
 
+/// A time in which this server took part in one epoch, on the wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EpochTime {
+    /// The leader.
+    pub leader: ServerId,
+    /// Its epoch; the last one, if the leader moved on in place.
+    pub epoch: Epoch,
+    /// The begin, in milliseconds since 1970.
+    pub from_ms: i64,
+    /// The end; `None` if it goes on.
+    pub to_ms: Option<i64>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct ElectionHistory {
     searches: VecDeque<Search>,
@@ -172,6 +185,18 @@ impl ElectionHistory {
         if let Some(search) = self.current() {
             search.synchronised = Some(at);
         }
+    }
+
+    /// The epochs in which this server took part, the oldest first.
+    fn epoch_times(&self) -> Vec<EpochTime> {
+        let ends = self.searches.iter().skip(1).map(|next| Some(next.began.wall_ms)).chain([None]);
+        let times = self.searches.iter().zip(ends).filter_map(|(search, to_ms)| {
+            let (leader, epoch) = (search.elected?.leader, search.discovered?.1);
+            let after = search.synchronised?.0.saturating_sub(search.began.mono.0);
+            let from_ms = search.began.wall_ms.saturating_add_unsigned(after);
+            Some(EpochTime { leader, epoch, from_ms, to_ms })
+        });
+        times.collect()
     }
 
     pub(super) fn serves_since(&self) -> Option<Mono> {
@@ -259,6 +284,16 @@ impl Server {
         if let Some(ensemble) = self.role.ensemble_mut() {
             ensemble.election_history.committed(now.mono, zxid);
         }
+    }
+
+    /// The last epochs in which this member took part, the oldest first; none for a standalone server.
+    pub fn epoch_times(&self) -> Vec<EpochTime> {
+        let Some(ensemble) = self.role.ensemble() else { return Vec::new() };
+        let mut times = ensemble.election_history.epoch_times();
+        if let Some(last) = times.last_mut().filter(|last| last.to_ms.is_none()) {
+            last.epoch = last.epoch.max(ensemble.begun);
+        }
+        times
     }
 
     /// This member's last elections; `None` for a standalone server.
@@ -359,11 +394,18 @@ mod tests {
         let synchronised = search.synchronised.unwrap();
         assert!(Mono(10) < discovered && discovered < synchronised && synchronised <= Mono(end));
         assert_eq!(search.first_commit, None, "nobody has written");
+        let led = |to_ms| {
+            let from_ms = WALL_MS + synchronised.0 as i64;
+            Vec::from([EpochTime { leader: ServerId(1), epoch: Epoch(4), from_ms, to_ms }])
+        };
+        assert_eq!(server.epoch_times(), led(None));
 
         server.note_commit(at(91), Zxid::new(Epoch(4), 1));
         server.note_commit(at(92), Zxid::new(Epoch(4), 2));
         let first = server.elections().unwrap().searches[0].first_commit;
         assert_eq!(first, Some((Mono(91), Zxid::new(Epoch(4), 1))), "the first of this epoch");
+        look_again(&mut server, at(200));
+        assert_eq!(server.epoch_times(), led(Some(WALL_MS + 200)));
     }
 
     #[test]

@@ -14,4 +14,5 @@ pub(crate) mod word_exchange;
 
 pub use http::handle::parts::{CensusPart, ShownPart, ShownSession};
 pub use http::handle::{AdminHandle, CommandQuery, MayView, NotExpired};
+pub use http::calls::{AdminCall, CallError, OwnPlace};
 pub use http::router::AdminConn;

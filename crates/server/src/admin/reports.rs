@@ -108,6 +108,14 @@ impl Reports {
         self.client_port.store(port, Ordering::Relaxed);
     }
 
+    /// The port for clients: the plain one, or else the one with TLS.
+    pub(super) fn shown_client_port(&self) -> u16 {
+        match self.client_port.load(Ordering::Relaxed) {
+            0 => self.conf.secure_client_port.unwrap_or(0),
+            port => port,
+        }
+    }
+
     /// The zxid of the newest snapshot, and its time in seconds.
     pub(super) fn last_snapshot(&self) -> Option<(u64, u64)> {
         let (zxid, file) = newest_snapshot(&self.folders.snapshots)?;

@@ -106,6 +106,8 @@ impl AdminPorts {
         let Some((socket, settings, tls)) = self.admin else { return Ok(None) };
         let listener = listen(socket, settings.address)?;
         let address = listener.local_addr().ok();
+        // A port that the system has chosen is known only now.
+        let settings = AdminSettings { address: address.unwrap_or(settings.address), ..settings };
         let idle = Duration::from_millis(settings.idle_timeout_ms.max(1).into());
         let AdminParts { service, reports, snapshots } = parts;
         let state = AdminState::new(config, &settings, (service.driver.clone(), reports, snapshots));

@@ -1,5 +1,6 @@
 //! The settings of the admin server and of the port for metrics.
 
+use super::admin_peers::{self, AdminPeer};
 use super::error::{ConfigError, NoteLevel};
 use super::server_config::resolve;
 use super::settings::Settings;
@@ -50,6 +51,11 @@ pub struct AdminSettings {
     /// `admin.openToAll`, Ostler's own: who reaches the port may read, without TLS and without an identity; false by
     /// default.
     pub open_to_all: bool,
+    /// `admin.peers`, Ostler's own: the admin servers of other members, where they are not at this server's own port.
+    pub peers: Vec<AdminPeer>,
+    /// The keys `ssl.quorum.*` for calls to admin servers with TLS; `None` if none is called by TLS, or if the keys do not
+    /// suffice for it.
+    pub peer_tls: Option<Box<TlsSettings>>,
 }
 
 /// TLS at the admin server.
@@ -114,6 +120,8 @@ impl AdminSettings {
             read_only: true,
             viewers: Vec::new(),
             operators: Vec::new(),
+            peers: Vec::new(),
+            peer_tls: None,
         }
     }
 
@@ -160,6 +168,9 @@ impl AdminSettings {
         }
         let is_written =
             ["admin.serverAddress", "admin.serverPort"].iter().any(|key| settings.entry(key).is_some());
+        let is_forced = https.as_ref().is_some_and(|https| !https.unification);
+        let peers = admin_peers::read(settings, is_forced)?;
+        let peer_tls = peer_tls(file, settings, is_forced || peers.iter().any(|peer| peer.https));
         Ok(Some(AdminSettings {
             address: (ip, port).into(),
             is_written,
@@ -173,7 +184,28 @@ impl AdminSettings {
             read_only: settings.bool("admin.readOnly"),
             viewers: identities(settings, "admin.viewers")?,
             operators: identities(settings, "admin.operators")?,
+            peers,
+            peer_tls,
         }))
+    }
+}
+
+/// The keys for calls by TLS. The server serves without them, and its pages say what is missing.
+fn peer_tls(file: &str, settings: &mut Settings, is_needed: bool) -> Option<Box<TlsSettings>> {
+    if !is_needed {
+        return None;
+    }
+    match KeySet::QUORUM.read_to_call(file, settings) {
+        Ok(tls) => Some(Box::new(tls)),
+        Err(error) => {
+            let asked = ["admin.peers", "admin.forceHttps"];
+            if let Some(entry) = asked.iter().find_map(|key| settings.entry(key)).cloned() {
+                let text =
+                    format!("the pages about the ensemble cannot ask the other members by TLS: {error}");
+                settings.note(NoteLevel::Warning, &entry.location, text);
+            }
+            None
+        }
     }
 }
 

@@ -88,7 +88,8 @@ impl QuorumTls {
     pub(super) fn read(file: &str, settings: &mut Settings) -> Result<Option<QuorumTls>, ConfigError> {
         let (ssl_quorum, port_unification) = (settings.bool("sslQuorum"), settings.bool("portUnification"));
         if !ssl_quorum && !port_unification {
-            if !settings.bool("admin.forceHttps") && !settings.bool("admin.portUnification") {
+            let by_peers = settings.text("admin.peers").is_some_and(|peers| peers.contains("https://"));
+            if !settings.bool("admin.forceHttps") && !settings.bool("admin.portUnification") && !by_peers {
                 KeySet::QUORUM.note_unused(settings);
             }
             return Ok(None);

@@ -4,6 +4,7 @@
 //! for the server.
 
 mod admin;
+mod admin_peers;
 mod audit;
 mod ensemble;
 mod error;
@@ -28,6 +29,7 @@ mod load_tests;
 use std::path::Path;
 
 pub use admin::{ADMIN_PORT, AdminHttps, AdminSettings, MetricsSettings, TraceSettings};
+pub use admin_peers::AdminPeer;
 pub use audit::{AuditSettings, AuditTarget};
 pub use ensemble::{EnsembleSettings, QuorumTls};
 pub use error::{ConfigError, Note, NoteLevel, SettingLocation};

@@ -43,7 +43,7 @@ impl KeySet {
         let Some(entry) = lines.min_by_key(|entry| entry.location.line()).cloned() else { return };
         let used_by = match self.used_by {
             "secureClientPort" => "secureClientPort or client.portUnification",
-            _ => "sslQuorum, portUnification or admin.forceHttps",
+            _ => "sslQuorum, portUnification, admin.forceHttps or https:// in admin.peers",
         };
         let text = format!("{} and the like have no effect without {used_by}", entry.key);
         settings.note(NoteLevel::Warning, &entry.location, text);
@@ -88,6 +88,25 @@ impl KeySet {
         if trust_store.is_none() && client_auth != ClientAuth::None {
             return Err(self.needs_trust(settings, file));
         }
+        self.with_stores(file, settings, (key_store, trust_store), client_auth)
+    }
+
+    /// Reads the set for connections to other servers. A certificate of this server's own is not needed.
+    pub(super) fn read_to_call(self, file: &str, settings: &Settings) -> Result<TlsSettings, ConfigError> {
+        let Some(trust_store) = self.store(settings, "trustStore") else {
+            return Err(self.needs_trust(settings, file));
+        };
+        let stores = (self.store(settings, "keyStore"), Some(trust_store));
+        self.with_stores(file, settings, stores, ClientAuth::None)
+    }
+
+    fn with_stores(
+        self,
+        file: &str,
+        settings: &Settings,
+        (key_store, trust_store): (Option<StoreFile>, Option<StoreFile>),
+        client_auth: ClientAuth,
+    ) -> Result<TlsSettings, ConfigError> {
         let crl_location = self.text(settings, "crl.location").map(Into::into);
         if settings.bool(&self.key("crl")) && crl_location.is_none() {
             let why = format!(

@@ -41,7 +41,7 @@ pub type CommandQuery = BTreeMap<String, String>;
 /// Asks a server on behalf of callers of its admin server. Cheap to clone.
 #[derive(Clone)]
 pub struct AdminHandle {
-    state: Arc<AdminState>,
+    pub(super) state: Arc<AdminState>,
     connections: mpsc::Sender<NewConnection>,
     me: Option<ServerId>,
 }

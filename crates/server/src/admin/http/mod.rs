@@ -5,6 +5,7 @@
 
 mod access;
 mod bodies;
+pub(crate) mod calls;
 mod command;
 mod commands;
 pub(crate) mod handle;

@@ -128,6 +128,16 @@ const KEYS: &[Key] = &[
              super users. By default these are the identities with all permissions in the ACL of the root",
         ),
     ),
+    property(
+        "admin.peers",
+        Text,
+        "",
+        Obeyed(
+            "Ostler's own: the admin servers of the other members, as ID=HOST:PORT, parted by semicolons, with https:// before \
+             a host with TLS. By default each is at this server's own admin port, at the host of its server.N line. The \
+             pages about the ensemble ask them",
+        ),
+    ),
     file(
         "metricsProvider.className",
         Text,

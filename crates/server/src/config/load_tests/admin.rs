@@ -1,11 +1,37 @@
 //! The admin server and the port for metrics.
 
 use super::*;
-use ostler_proto::acl::Id;
-use ostler_tls::settings::ClientAuth;
+use ostler_proto::{acl::Id, id::ServerId};
+use ostler_tls::settings::{ClientAuth, TlsSettings};
 
 const PROMETHEUS: &str =
     "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n";
+
+fn peer(id: i64, https: bool, host: &str, port: u16) -> AdminPeer {
+    AdminPeer { id: ServerId(id), https, host: host.into(), port }
+}
+
+#[test]
+fn peers_without_keys_for_tls_are_named_and_wrong_ones_refused() {
+    let lines = "dataDir=/d\nclientPort=2181\nadmin.peers=1=https://h1:8443\n";
+    check_notes(
+        lines,
+        &["zoo.cfg:3: the pages about the ensemble cannot ask the other members by TLS: zoo.cfg: \
+           ssl.quorum.trustStore.location: certificates are checked, so TLS needs a trust store; add a line such as \
+           ssl.quorum.trustStore.location=/etc/zookeeper/ca.pem"],
+    );
+    let trusting = config_of_lines("admin.peers=1=https://h1:8443\nssl.quorum.trustStore.location=/ca.pem\n");
+    assert!(trusting.admin.unwrap().peer_tls.is_some());
+    check_error_of_lines(
+        "admin.peers=h1:8080\n",
+        "zoo.cfg:3: admin.peers: it is ID=HOST:PORT, parted by semicolons, such as \
+         1=10.0.0.1:8080;2=https://[::1]:8443",
+    );
+    check_error_of_lines(
+        "admin.peers=1=h1:8080;1=h2:8080\n",
+        "zoo.cfg:3: admin.peers: server 1 is named twice",
+    );
+}
 
 #[test]
 fn every_setting_of_the_admin_server_is_obeyed() {
@@ -13,6 +39,7 @@ fn every_setting_of_the_admin_server_is_obeyed() {
                  admin.forceHttps=true\nadmin.needClientAuth=true\nadmin.rateLimiterIntervalInMS=7\n\
                  admin.snapshot.enabled=false\nadmin.restore.enabled=false\nadmin.openToAll=true\n\
                  admin.readOnly=false\nadmin.viewers=sasl:ann; digest:op:x=\nadmin.operators=x509:CN=ops,O=x\n\
+                 admin.peers=1=h1:8080;2=http://h2:81\n\
                  ssl.quorum.keyStore.location=/key.pem\nssl.quorum.trustStore.location=/ca.pem\n";
     let admin = config_of_lines(lines).admin.unwrap();
     let https = admin.https.as_ref().unwrap();
@@ -31,6 +58,8 @@ fn every_setting_of_the_admin_server_is_obeyed() {
         read_only: false,
         viewers: vec![Id::new("sasl", "ann"), Id::new("digest", "op:x=")],
         operators: vec![Id::new("x509", "CN=ops,O=x")],
+        peers: vec![peer(1, true, "h1", 8080), peer(2, false, "h2", 81)],
+        peer_tls: Some(Box::new(TlsSettings { client_auth: ClientAuth::None, ..https.tls.clone() })),
     };
     assert_eq!(admin, expected);
 }

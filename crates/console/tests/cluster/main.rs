@@ -1,0 +1,7 @@
+//! The pages about the whole ensemble, asked of real servers; and of one server whose other members are made up: silent,
+//! slow, hostile, of Java.
+#![allow(clippy::unwrap_used)]
+
+mod ensemble;
+mod made_up;
+mod members;
