@@ -34,8 +34,7 @@ use tokio::{
 /// Run an ensemble of several servers in this terminal, to try things out.
 ///
 /// Each server is a process with its own zoo.cfg, data and log. Keys kill, start and pause servers, and the screen
-/// shows
-/// which server leads. If the output is not a terminal, a line is printed at each change of a server's state. When
+/// shows which server leads. The console shows them in a browser. If the output is not a terminal, a line is printed at each change of a server's state. When
 /// this command ends, all servers end.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: ostler ensemble 5 --folder /tmp/trial --port 3181")]
@@ -97,16 +96,19 @@ async fn all(args: &EnsembleArgs, places: Vec<ServerSetup>) -> Result<(), Ensemb
     watched.and(ended)
 }
 
-/// Three lines: where the data is, how to connect, how to end the servers.
+/// The lines at the top: where the data is, how to connect, the console, how to end the servers.
 fn greeting(folder: &Path, places: &[ServerSetup], live: bool) -> Vec<String> {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     let addresses: Vec<String> = places.iter().map(|place| place.clients.to_string()).collect();
+    let console = places.iter().find_map(|place| place.admin);
     let end = if live { "q or Ctrl-C ends" } else { "SIGTERM or SIGINT ends" };
-    Vec::from([
+    let mut lines = vec![
         format!("data and logs in {}", folder.display()),
         format!("connect with zkCli.sh -server {}", addresses.join(",")),
-        format!("{end} all servers; their data stays"),
-    ])
+    ];
+    lines.extend(console.map(|admin| format!("console at http://{admin}/console/")));
+    lines.push(format!("{end} all servers; their data stays"));
+    lines
 }
 
 fn say(lines: &[String]) -> Result<(), EnsembleError> {

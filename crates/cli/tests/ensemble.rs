@@ -43,11 +43,11 @@ impl Place {
     fn new() -> Place {
         static NEXT: AtomicU16 = AtomicU16::new(0);
         // Other tests may look for ports at the same time.
-        let begin = std::process::id() as u16 % 30;
+        let begin = std::process::id() as u16 % 22;
         let port = loop {
-            let block = (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 30;
-            let port = 20_000 + 300 * block;
-            let all = (0..3).flat_map(|at| [port + at, port + 100 + at, port + 200 + at]);
+            let block = (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 22;
+            let port = 20_000 + 400 * block;
+            let all = (0..3).flat_map(|at| [port + at, port + 100 + at, port + 200 + at, port + 300 + at]);
             if all.into_iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()) {
                 break port;
             }
@@ -197,6 +197,21 @@ fn refused(mut command: Command) -> String {
     said
 }
 
+/// A page of the console, as soon as it is as wanted.
+#[track_caller]
+fn page_of(console: &str, page: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+    let begun = Instant::now();
+    loop {
+        let text = ureq::get(format!("{console}/api/v1/{page}")).call().unwrap().body_mut().read_to_string();
+        let answer: serde_json::Value = serde_json::from_str(&text.unwrap()).unwrap();
+        if wanted(&answer) {
+            return answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{answer:#}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn read(server: SocketAddr, path: &str) -> Vec<u8> {
     let mut client = Client::open(server);
     client.ask(SYNC, &path_of(path));
@@ -220,9 +235,12 @@ fn another_server_leads_when_the_leader_is_killed() {
     command.args(["3", "--port", &place.port.to_string()]);
     let mut ensemble = Ensemble::start(command);
     let first = ensemble.leader(3);
-    let greeting = &ensemble.all_lines[..3];
+    let greeting = &ensemble.all_lines[..4];
     let connect: Vec<String> = (1..=3).map(|id| place.server(id).to_string()).collect();
     assert_eq!(greeting[1], format!("connect with zkCli.sh -server {}", connect.join(",")));
+    let console = greeting[2].strip_prefix("console at ").unwrap().strip_suffix("/console/").unwrap();
+    let serving = |page: &serde_json::Value| page["quorum"]["present"] == 3;
+    assert!(page_of(console, "ensemble", serving)["verdict"]["level"] == "ok");
     assert!(first.line.contains(", epoch 1, zxid 0x1"), "{}", first.line);
 
     let follower = in_state(&ensemble.told, "follower").remove(0);
@@ -237,6 +255,16 @@ fn another_server_leads_when_the_leader_is_killed() {
     assert_eq!(down.line, format!("server {}: down, ended by kill -9", first.id));
     assert!(second.line.contains(", epoch 2, "), "{}", second.line);
     assert_eq!(read(place.server(second.id), "/tried"), b"out");
+    // The console of the first server: if that one was killed, its address is free.
+    if first.id != 1 {
+        let page = page_of(console, "elections", |page| page["elections"][0]["epoch"] == 2);
+        assert_eq!(page["elections"][0]["winner"], second.id, "{page:#}");
+        let summary = page["elections"][0]["summary"][0].as_str().unwrap();
+        assert!(
+            summary.contains(&format!("from the loss of server {} to the start of epoch 2", first.id)),
+            "{summary}"
+        );
+    }
     ensemble.terminate();
 }
 

@@ -6,7 +6,7 @@ mod rows;
 
 use crate::{
     error::{ApiError, Code},
-    fan_out::{self, Asked, now_ms, words},
+    fan_out::{self, Asked, Freshness, now_ms, words},
     rights::Viewer,
     state::Console,
 };
@@ -46,7 +46,7 @@ struct Known {
     epochs: Vec<EpochRow>,
 }
 
-/// What a member answers of itself, beside the page.
+/// The part of a member's answer that is about itself, beside the page.
 #[derive(Debug, Serialize, Deserialize)]
 struct OwnPart {
     as_of_ms: i64,
@@ -61,21 +61,22 @@ pub(crate) async fn get(
     Query(scope): Query<Scope>,
     _viewer: Viewer,
 ) -> Result<Json<Value>, ApiError> {
-    Ok(Json(page(&console, scope.is_local()).await?))
+    let others = if scope.is_local() { None } else { Some(Freshness::Kept) };
+    Ok(Json(page(&console, others).await?))
 }
 
-/// The page as JSON.
-pub(crate) async fn page(console: &Arc<Console>, is_local: bool) -> Result<Value, ApiError> {
+/// The page as JSON; of this server alone without a freshness of the others' answers.
+pub(crate) async fn page(console: &Arc<Console>, others: Option<Freshness>) -> Result<Value, ApiError> {
     let of = console.clone();
     let own = spawn_blocking(move || own::part(&of))
         .await
         .map_err(|_| ApiError::new(Code::Server, "The state of the server could not be read."))?;
     let mut all = vec![known_self(console, &own)];
-    if !is_local {
-        all.extend(known_others(console).await);
+    if let Some(freshness) = others {
+        all.extend(known_others(console, freshness).await);
     }
     let mut page = merged(console, all);
-    if let (true, Some(page)) = (is_local, page.as_object_mut()) {
+    if let (None, Some(page)) = (others, page.as_object_mut()) {
         page.insert("states".into(), json!(own.states));
     }
     Ok(page)
@@ -93,8 +94,8 @@ fn known_self(console: &Console, own: &OwnPart) -> Known {
     }
 }
 
-async fn known_others(console: &Arc<Console>) -> Vec<Known> {
-    let asked = fan_out::ask(console, "ensemble?local=1").await;
+async fn known_others(console: &Arc<Console>, freshness: Freshness) -> Vec<Known> {
+    let asked = fan_out::ask(console, "ensemble?local=1", freshness).await;
     let mut all = JoinSet::new();
     for asked in asked.iter().cloned() {
         all.spawn(known(asked));

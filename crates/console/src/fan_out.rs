@@ -24,6 +24,8 @@ use tokio::{sync::OnceCell, task::JoinSet, time::timeout};
 const WITHIN: Duration = Duration::from_secs(1);
 /// Answers are shown to others for this time.
 const KEPT: Duration = Duration::from_secs(2);
+/// The same, while something happens and somebody watches it.
+const LIVE: Duration = Duration::from_millis(400);
 /// Questions whose answers are kept at once.
 const QUESTIONS_MAX: usize = 32;
 
@@ -46,6 +48,15 @@ pub(crate) struct Silence {
     pub(crate) kind: SilenceKind,
     /// The reason in a sentence.
     pub(crate) reason: String,
+}
+
+/// How old answers may be that are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// Two seconds.
+    Kept,
+    /// Not older than an event may be.
+    Live,
 }
 
 /// The kind of a silence.
@@ -172,17 +183,20 @@ fn client_address(configured: &Configured, host: &str, own_port: u16) -> Option<
 }
 
 /// Asks all other members by a path below `/api/v1`, such as `sessions?state=live&local=1`.
-pub(crate) async fn ask(console: &Arc<Console>, path: &str) -> Arc<Vec<Asked>> {
-    let flight = console.fan_out.flight(path, Instant::now());
+pub(crate) async fn ask(console: &Arc<Console>, path: &str, freshness: Freshness) -> Arc<Vec<Asked>> {
+    let kept = if freshness == Freshness::Live { LIVE } else { KEPT };
+    let flight = console.fan_out.flight(path, Instant::now(), kept);
     flight.answers.get_or_init(|| ask_all(console.clone(), path.to_owned())).await.clone()
 }
 
 impl FanOut {
     /// The flight of a question: one that is under way or has just landed, or a new one.
-    fn flight(&self, path: &str, now: Instant) -> Arc<Flight> {
+    fn flight(&self, path: &str, now: Instant, kept: Duration) -> Arc<Flight> {
         let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = |flight: &Flight| now.saturating_duration_since(flight.began) >= KEPT;
-        flights.retain(|_, flight| !is_over(flight));
+        let age = |flight: &Flight| now.saturating_duration_since(flight.began);
+        // One that is under way is waited for, however fresh its answers shall be.
+        let is_over = |flight: &Flight| flight.answers.initialized() && age(flight) >= kept;
+        flights.retain(|of, flight| age(flight) < KEPT && !(of == path && is_over(flight)));
         if flights.len() >= QUESTIONS_MAX
             && let Some(first) =
                 flights.iter().min_by_key(|(_, flight)| flight.began).map(|(path, _)| path.clone())
@@ -212,7 +226,7 @@ async fn ask_all(console: Arc<Console>, path: String) -> Arc<Vec<Asked>> {
     Arc::new(all)
 }
 
-/// What each answer to `local=1` has.
+/// The part that each answer to `local=1` has.
 #[derive(Deserialize)]
 struct FromServers {
     servers: Vec<FromServer>,
@@ -271,12 +285,17 @@ mod tests {
     #[test]
     fn the_same_question_is_one_flight_for_two_seconds() {
         let (fan_out, start) = (FanOut::default(), Instant::now());
-        let first = fan_out.flight("a", start);
-        assert!(Arc::ptr_eq(&first, &fan_out.flight("a", start + KEPT / 2)));
-        assert!(!Arc::ptr_eq(&first, &fan_out.flight("b", start)));
-        assert!(!Arc::ptr_eq(&first, &fan_out.flight("a", start + KEPT)));
+        let first = fan_out.flight("a", start, KEPT);
+        assert!(Arc::ptr_eq(&first, &fan_out.flight("a", start + KEPT / 2, LIVE)), "it is under way");
+        first.answers.set(Arc::default()).ok();
+        assert!(Arc::ptr_eq(&first, &fan_out.flight("a", start + KEPT / 2, KEPT)));
+        assert!(!Arc::ptr_eq(&first, &fan_out.flight("b", start, KEPT)));
+        let live = fan_out.flight("a", start + LIVE, LIVE);
+        assert!(!Arc::ptr_eq(&first, &live));
+        assert!(Arc::ptr_eq(&live, &fan_out.flight("a", start + KEPT, KEPT)));
+        assert!(!Arc::ptr_eq(&live, &fan_out.flight("a", start + LIVE + KEPT, KEPT)));
         for number in 0..2 * QUESTIONS_MAX {
-            fan_out.flight(&number.to_string(), start + KEPT);
+            fan_out.flight(&number.to_string(), start + LIVE + KEPT, KEPT);
         }
         assert_eq!(fan_out.flights.lock().unwrap().len(), QUESTIONS_MAX);
     }

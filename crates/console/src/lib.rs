@@ -9,8 +9,10 @@
 
 mod assets;
 mod clients;
+mod elections;
 mod ensemble;
 mod error;
+mod events;
 mod fan_out;
 mod identity;
 mod inner_client;
@@ -63,7 +65,10 @@ pub fn routes(handle: AdminHandle) -> Router {
 
 /// Paths that show something.
 fn reads(api: Router<Arc<Console>>) -> Router<Arc<Console>> {
-    let api = api.route("/ensemble", get(ensemble::get));
+    let api = api
+        .route("/ensemble", get(ensemble::get))
+        .route("/elections", get(elections::get))
+        .route("/events", get(events::get));
     clients::reads(watches::reads(operations::reads(sessions::reads(api))))
 }
 

@@ -3,6 +3,7 @@
 use crate::{
     clients::Census,
     ensemble::RecentEnds,
+    events::Events,
     fan_out::FanOut,
     inner_client::Clients,
     people::{self, People, Ticket},
@@ -26,6 +27,8 @@ pub(crate) struct Console {
     pub(crate) census: Census,
     /// Questions to the other members.
     pub(crate) fan_out: FanOut,
+    /// The pages that somebody follows.
+    pub(crate) events: Events,
     /// Where the sessions begin that ended lately.
     pub(crate) recent_ends: RecentEnds,
 }
@@ -42,6 +45,7 @@ impl Console {
             surveys: Surveys::default(),
             census: Census::default(),
             fan_out: FanOut::default(),
+            events: Events::default(),
             recent_ends: RecentEnds::default(),
         })
     }

@@ -7,7 +7,7 @@ use crate::{
     moments::{self, cause},
     occasion::{Kind, Occasion, Part},
     records::Search,
-    summary::summary,
+    summary::{counts_from, summary},
     timeline::{DecidedBy, Line, LineKind, merge},
     witness::Witness,
     words::capitalised,
@@ -68,7 +68,7 @@ pub struct ElectionEntry {
     pub under_way: bool,
     /// Wall clock; all other times of the entry count from here.
     pub began_ms: i64,
-    /// Until the epoch had begun.
+    /// From the loss of the leader, or the start of the last server that was needed, until the epoch had begun.
     pub total_for_ms: Option<i64>,
     /// Why it began.
     pub cause: String,
@@ -78,7 +78,7 @@ pub struct ElectionEntry {
     pub phases: Vec<PhaseTime>,
     /// A lane for each server.
     pub lanes: Vec<Lane>,
-    /// What happened, in order.
+    /// All that happened, in order.
     pub moments: Vec<FileMoment>,
     /// A server's whole ballot box at each moment at which it changed.
     pub ballots: Vec<BallotsAt>,
@@ -157,7 +157,7 @@ pub struct FileMoment {
 pub struct ChangedVote {
     /// The voter.
     pub voter: ServerId,
-    /// Whom it backs now.
+    /// The server that it backs now.
     pub candidate: ServerId,
 }
 
@@ -208,7 +208,7 @@ impl AskedServer {
         let first = witness.elections.searches.first();
         AskedServer {
             id: Some(id),
-            name: format!("server {id}"),
+            name: if id.0 == 0 { "this server".into() } else { format!("server {id}") },
             state: "answered",
             reason: None,
             knows_since_ms: first.map(|first| first.began_ms - witness.ahead_ms),
@@ -241,10 +241,10 @@ impl ElectionEntry {
             winner,
             under_way: occasion.kind == Kind::Open,
             began_ms,
-            total_for_ms: occasion.settled().map(|settled| settled - began_ms),
+            total_for_ms: occasion.settled().map(|settled| settled - counts_from(occasion)),
             cause: first.map_or_else(String::new, |part| capitalised(&cause(part.first()))),
             summary: summary(occasion),
-            phases: phases(occasion, began_ms),
+            phases: phases(occasion, &lanes),
             lanes: lanes.into_iter().map(|lane| lane.counted_from(began_ms)).collect(),
             moments,
             ballots,
@@ -319,22 +319,22 @@ fn bands_of(part: &Part<'_>, search: &Search, next: Option<i64>) -> Vec<Band> {
 }
 
 /// The phases of the whole: up to the first notice of the loss, and then those of the leader. Without the leader's record,
-/// those of the server that was ready first.
-fn phases(occasion: &Occasion<'_>, began_ms: i64) -> Vec<PhaseTime> {
+/// those of the server that was ready first. From `elect` to `synchronise` they are the total.
+fn phases(occasion: &Occasion<'_>, lanes: &[Lane]) -> Vec<PhaseTime> {
     let ready = |part: &&Part<'_>| part.synchronised().unwrap_or(i64::MAX);
     let Some(part) = occasion.leader().or_else(|| occasion.parts.iter().min_by_key(ready)) else {
         return Vec::new();
     };
     let search = part.decisive();
-    let noticed = occasion.parts.iter().map(Part::began).min();
+    let detects = lanes.iter().flat_map(|lane| &lane.bands).filter(|band| band.phase == Phase::Detect);
     let ends = [
-        (Phase::Detect, noticed),
+        (Phase::Detect, Some(counts_from(occasion))),
         (Phase::Elect, search.elected.map(|elected| part.wall(search, elected.ms))),
         (Phase::Discover, search.discovered.map(|discovered| part.wall(search, discovered.ms))),
         (Phase::Synchronise, part.synchronised()),
         (Phase::FirstCommit, search.first_commit.map(|commit| part.wall(search, commit.ms))),
     ];
-    let mut from = Some(began_ms);
+    let mut from = detects.map(|band| band.from_ms).min();
     let mut phase = |(name, end): (Phase, Option<i64>)| {
         let for_ms = from.zip(end).map(|(from, end)| (end - from).max(0));
         from = end;

@@ -7,6 +7,8 @@
 pub mod ballots;
 pub mod ensemble;
 pub mod file;
+#[cfg(test)]
+mod file_tests;
 mod moments;
 pub mod occasion;
 pub mod page;

@@ -124,6 +124,10 @@ impl Teller<'_> {
             [moment].into_iter().chain(taken).for_each(|moment| self.ballots.take(&moment.event));
             if let Some(line) = self.lines.get_mut(told..).and_then(<[Line]>::last_mut) {
                 line.ballots = self.ballots.changed();
+                // A vote that came again has changed nothing.
+                if line.ballots.is_none() && line.about.kind == LineKind::Receive {
+                    line.about.changed = None;
+                }
             }
             moments = if takes_next { &next[1..] } else { next };
         }

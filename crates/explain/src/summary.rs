@@ -54,6 +54,15 @@ fn ballots(occasion: &Occasion<'_>) -> Option<(usize, usize)> {
     occasion.leader().and_then(counted).or_else(|| occasion.parts.iter().find_map(counted))
 }
 
+/// The time from which an occasion counts, as its summary does: the loss of a leader, as it was noticed first; or the start
+/// of the last server that was needed; or of the one that came back.
+pub(crate) fn counts_from(occasion: &Occasion<'_>) -> i64 {
+    match occasion.kind {
+        Kind::Formed { .. } => start(&occasion.parts).0,
+        Kind::Joined { .. } | Kind::Open => occasion.parts.iter().map(Part::began).min().unwrap_or_default(),
+    }
+}
+
 /// Since when there was no leader, or enough servers for one, and what that moment was.
 fn start(parts: &[Part<'_>]) -> (i64, String) {
     let began = |part: &&Part<'_>| part.began();

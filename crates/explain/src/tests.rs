@@ -20,13 +20,13 @@ use ostler_zab::{
 };
 
 /// 2026-11-21 12:00:00 UTC.
-const NOON: i64 = 1_795_262_400_000;
+pub(crate) const NOON: i64 = 1_795_262_400_000;
 
-fn vote(epoch: u32, zxid: u64, id: i64) -> Candidate {
+pub(crate) fn vote(epoch: u32, zxid: u64, id: i64) -> Candidate {
     Candidate { epoch: Epoch(epoch), zxid: Zxid(zxid), id: ServerId(id) }
 }
 
-fn search(began: i64, why: SearchReason, last: u64) -> Search {
+pub(crate) fn search(began: i64, why: SearchReason, last: u64) -> Search {
     Search {
         began_ms: NOON + began,
         why,
@@ -45,7 +45,7 @@ fn search(began: i64, why: SearchReason, last: u64) -> Search {
     }
 }
 
-fn lost(began: i64, leader: i64, last: u64) -> Search {
+pub(crate) fn lost(began: i64, leader: i64, last: u64) -> Search {
     Search {
         before: Some(ServerId(leader)),
         silent_ms: Some(40),
@@ -54,7 +54,7 @@ fn lost(began: i64, leader: i64, last: u64) -> Search {
 }
 
 /// With an end: elected, promised, synchronised and committed at these milliseconds.
-fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4]) -> Search {
+pub(crate) fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4]) -> Search {
     Search {
         elected: Some(Elected { ms: at[0], leader: ServerId(leader), role }),
         connected_ms: (role != PeerState::Leading).then_some(at[0] + 1),
@@ -65,20 +65,26 @@ fn ended(search: Search, leader: i64, role: PeerState, epoch: u32, at: [u64; 4])
     }
 }
 
-fn with(search: Search, moments: Vec<(u64, ElectionEvent)>) -> Search {
+pub(crate) fn with(search: Search, moments: Vec<(u64, ElectionEvent)>) -> Search {
     let moments = moments.into_iter().map(|(ms, what)| Moment { ms, event: what }).collect();
     Search { moments, ..search }
 }
 
-fn told(vote: Candidate, round: u64) -> ElectionEvent {
+pub(crate) fn told(vote: Candidate, round: u64) -> ElectionEvent {
     ElectionEvent::SentToAll { round, candidate: Some(vote) }
 }
 
-fn heard(from: i64, state: PeerState, vote: Candidate, round: u64, verdict: Verdict) -> ElectionEvent {
+pub(crate) fn heard(
+    from: i64,
+    state: PeerState,
+    vote: Candidate,
+    round: u64,
+    verdict: Verdict,
+) -> ElectionEvent {
     ElectionEvent::Received { from: ServerId(from), state, round, candidate: Some(vote), verdict }
 }
 
-fn witness(server: i64, searches: Vec<Search>) -> Witness {
+pub(crate) fn witness(server: i64, searches: Vec<Search>) -> Witness {
     let elections = Elections {
         server: ServerId(server),
         now_ms: NOON + 60_000,
@@ -90,7 +96,7 @@ fn witness(server: i64, searches: Vec<Search>) -> Witness {
 }
 
 /// Server 1 is dead; 2 notices first, and 3 takes over.
-fn takeover() -> [Witness; 2] {
+pub(crate) fn takeover() -> [Witness; 2] {
     let (two, three) = (vote(1, 0x1_0000_0005, 2), vote(1, 0x1_0000_0007, 3));
     let ballots = |from| vec![CountedVote { voter: ServerId(from), candidate: three }];
     let of_two = vec![

@@ -3,7 +3,7 @@
 use super::EnsembleError;
 use crate::bench::process::Process;
 use ostler_proto::id::ServerId;
-use ostler_server::config::{self, EnsembleSettings, ServerConfig};
+use ostler_server::config::{self, ADMIN_PORT, EnsembleSettings, ServerConfig};
 use ostler_storage::disk::{Disk as _, OsDisk};
 use std::{
     fs::File,
@@ -18,6 +18,10 @@ const FIRST_PORT: u16 = 2181;
 /// The distance from a server's client port to its quorum port and its election port.
 const TO_QUORUM_PORT: u16 = 100;
 const TO_ELECTION_PORT: u16 = 200;
+/// The distance from the first client port to the first port that is tried for an admin server.
+const TO_ADMIN_PORT: u16 = 300;
+/// The ports that are tried for admin servers.
+const ADMIN_PORTS_TRIED: u16 = 1_000;
 
 /// Files and addresses of a server.
 #[derive(Debug, Clone)]
@@ -28,6 +32,8 @@ pub(super) struct ServerSetup {
     pub(super) log: PathBuf,
     /// The address for clients.
     pub(super) clients: SocketAddr,
+    /// The admin server, if the zoo.cfg names its address or port. Without that, at most one server has it.
+    pub(super) admin: Option<SocketAddr>,
     pub(super) votes: bool,
     /// The file with the server's current epoch.
     pub(super) current_epoch: PathBuf,
@@ -62,9 +68,10 @@ pub(super) fn prepare(
         return Err(EnsembleError::NoRoom { port, last });
     }
     check_free(&new_doors(servers, port), "end what listens there, or choose other ports with --port")?;
+    let new = NewEnsemble { servers, port, admin: admin_ports(servers, port) };
     // The first server's file is written last: if it is there, all are there.
     for id in (1..=servers).rev() {
-        write(&folder, id, servers, port)?;
+        write(&folder, id, &new)?;
     }
     Ok(read(&folder)?.0)
 }
@@ -90,7 +97,36 @@ fn new_doors(servers: u16, port: u16) -> Vec<ListenAddress> {
     (1..=servers).flat_map(of).collect()
 }
 
-fn write(folder: &Path, id: u16, servers: u16, port: u16) -> Result<(), EnsembleError> {
+/// An ensemble that is to be written.
+struct NewEnsemble {
+    servers: u16,
+    port: u16,
+    /// A port for each server's admin server; empty if there are none.
+    admin: Vec<u16>,
+}
+
+/// Free ports of loopback for the admin servers: from 8080 on, or near the ports that were asked for.
+fn admin_ports(servers: u16, port: u16) -> Vec<u16> {
+    let first = if port == FIRST_PORT { ADMIN_PORT } else { port.saturating_add(TO_ADMIN_PORT) };
+    let own: Vec<u16> = new_doors(servers, port).iter().map(|door| door.port).collect();
+    let tried = first..first.saturating_add(ADMIN_PORTS_TRIED);
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let free: Vec<u16> =
+        tried.filter(|port| !own.contains(port)).filter(is_free).take(servers.into()).collect();
+    if free.len() == usize::from(servers) { free } else { Vec::new() }
+}
+
+/// The lines about the admin servers. The console may change things here: it is a place to try things out.
+fn admin_lines(id: u16, ports: &[u16]) -> String {
+    let Some(own) = ports.get(usize::from(id) - 1) else { return "admin.enableServer=false\n".into() };
+    let peers = (1..).zip(ports).map(|(id, port)| format!("{id}=127.0.0.1:{port}"));
+    let peers = peers.collect::<Vec<_>>().join(";");
+    format!("admin.serverPort={own}\nadmin.readOnly=false\nadmin.peers={peers}\n")
+}
+
+fn write(folder: &Path, id: u16, new: &NewEnsemble) -> Result<(), EnsembleError> {
+    let NewEnsemble { servers, port, admin } = new;
+    let (servers, port) = (*servers, *port);
     let home = server_folder(folder, id);
     let data = home.to_str().ok_or_else(|| EnsembleError::Unwritable(home.clone()))?.replace('\\', "\\\\");
     let mut text = format!(
@@ -108,6 +144,7 @@ fn write(folder: &Path, id: u16, servers: u16, port: u16) -> Result<(), Ensemble
          4lw.commands.whitelist=*\n",
         clients = port + id - 1,
     );
+    text += &admin_lines(id, admin);
     if servers == 1 {
         text += "standaloneEnabled=false\n";
     }
@@ -146,11 +183,13 @@ fn read(folder: &Path) -> Result<(Vec<ServerSetup>, Vec<ListenAddress>), Ensembl
         let own = ensemble.membership.servers.get(&ServerId(id.into()));
         let log = server_folder(folder, id).join("server.log");
         let votes = own.is_some_and(|own| !own.observer);
+        let admin = config.admin.as_ref().filter(|admin| admin.is_written).map(|admin| admin.address);
         places.push(ServerSetup {
             id,
             zoo_cfg: path,
             log,
             clients: reachable(clients),
+            admin: admin.map(reachable),
             votes,
             current_epoch,
         });
@@ -160,6 +199,10 @@ fn read(folder: &Path) -> Result<(Vec<ServerSetup>, Vec<ListenAddress>), Ensembl
             what: "clients",
             id,
         });
+        if let Some(admin) = admin {
+            let host = admin.ip().to_string();
+            doors.push(ListenAddress { host, port: admin.port(), what: "the admin server", id });
+        }
         for address in own.into_iter().flat_map(|own| &own.addresses) {
             let host = &address.host;
             let door = |port, what| ListenAddress { host: host.clone(), port, what, id };
@@ -274,6 +317,14 @@ mod tests {
         assert_eq!(made.iter().map(|place| place.id).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!(made[2].clients, SocketAddr::from(([127, 0, 0, 1], port + 2)));
         assert!(made.iter().all(|place| place.votes));
+        let admin: Vec<SocketAddr> = made.iter().map(|place| place.admin.unwrap()).collect();
+        assert!(
+            admin.iter().all(|admin| admin.ip().is_loopback()) && admin[0].port() >= port + TO_ADMIN_PORT,
+            "{admin:?}"
+        );
+        let written = fs::read_to_string(&made[1].zoo_cfg).unwrap();
+        let peers = format!("admin.peers=1={};2={};3={}\n", admin[0], admin[1], admin[2]);
+        assert!(written.contains(&peers) && written.contains("admin.readOnly=false\n"), "{written}");
         assert_eq!(fs::read_to_string(folder.0.join("server-2/myid")).unwrap(), "2\n");
 
         let mine = fs::read_to_string(&made[1].zoo_cfg).unwrap() + "snapCount=1000\n";
@@ -307,6 +358,16 @@ mod tests {
             "{said}"
         );
         assert!(!folder.0.exists());
+    }
+
+    #[test]
+    fn admin_servers_get_ports_that_are_free() {
+        let port = free_port();
+        let first = admin_ports(1, port)[0];
+        let _holder = TcpListener::bind((Ipv4Addr::LOCALHOST, first)).unwrap();
+        let ports = admin_ports(3, port);
+        assert!(ports.len() == 3 && ports.iter().all(|port| *port > first), "{ports:?}");
+        assert_eq!(admin_lines(1, &[]), "admin.enableServer=false\n");
     }
 
     #[test]

@@ -226,6 +226,7 @@ mod tests {
             zoo_cfg: "/nowhere/zoo.cfg".into(),
             log: "/nowhere/server.log".into(),
             clients: ([127, 0, 0, 1], 65_000 + id).into(),
+            admin: None,
             votes: true,
             current_epoch: "/nowhere/currentEpoch".into(),
         };

@@ -189,11 +189,14 @@ pub(crate) fn ensemble_name(console: &Console, membership: Option<&Membership>) 
     };
     let hosts = own::hosts(membership);
     let is_one = |at: usize| hosts.iter().filter(|(host, _)| *host == hosts[at].0).count() == 1;
-    let names: Vec<String> = hosts
-        .iter()
-        .enumerate()
-        .map(|(at, (host, port))| if is_one(at) { host.clone() } else { host_and_port(host, *port) })
-        .collect();
+    // On one machine the host is said once.
+    let is_all = |at: usize| at > 0 && hosts.iter().all(|(host, _)| *host == hosts[0].0);
+    let named = |(at, (host, port)): (usize, &(String, u16))| match (is_one(at), is_all(at)) {
+        (true, _) => host.clone(),
+        (false, true) => port.to_string(),
+        (false, false) => host_and_port(host, *port),
+    };
+    let names: Vec<String> = hosts.iter().enumerate().map(named).collect();
     shortened(&names)
 }
 

@@ -1,7 +1,11 @@
 //! Asks a member by four-letter words at its port for clients: Java's servers have no console, and an admin port may be closed.
 
-use super::Member;
-use ostler_explain::ensemble::{ServerState, four_letter::Words};
+use super::{Member, now_ms};
+use ostler_explain::{
+    ensemble::{ServerState, four_letter::Words},
+    records::Elections,
+    witness::TimedRecord,
+};
 use std::{io, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,7 +18,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// The longest answer.
 const ANSWER_MAX: u64 = 1 << 20;
 
-/// The state of a member by its words, with the time before and after. `None` if it does not answer, or is another server.
+/// The state of a member by its words. `None` if it does not answer, or is another server.
 pub(crate) async fn state(member: &Member) -> Option<ServerState> {
     let clients = member.clients.as_ref()?;
     let ask = |what: &'static str| async move {
@@ -33,6 +37,16 @@ pub(crate) async fn state(member: &Member) -> Option<ServerState> {
     }
     state.address = Some(ostler_explain::ensemble::four_letter::host_and_port(&clients.0, clients.1));
     Some(state)
+}
+
+/// The record of a member's elections by the word `elec`. `None` if it does not give it, or is another server.
+pub(crate) async fn elections(member: &Member) -> Option<TimedRecord> {
+    let clients = member.clients.as_ref()?;
+    let asked_ms = now_ms();
+    let text = timeout(WITHIN, word(clients, "elec")).await.ok()?.ok()?;
+    let elections: Elections = serde_json::from_str(&text).ok()?;
+    let is_sound = elections.server == member.id && elections.check().is_ok();
+    is_sound.then(|| TimedRecord { elections, asked_ms, answered_ms: now_ms() })
 }
 
 async fn word((host, port): &(String, u16), word: &str) -> io::Result<String> {

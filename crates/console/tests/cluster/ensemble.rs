@@ -232,7 +232,7 @@ async fn a_standalone_server_is_a_page_of_its_own() {
     assert_eq!(page["quorum"]["voters"], 0);
 }
 
-/// Who may see the page: by exposure, list of viewers, and identity.
+/// The status for each exposure of the port, list of viewers, and identity.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_viewers_see_the_page() {
     // digest of ann:secret

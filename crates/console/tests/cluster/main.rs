@@ -2,6 +2,8 @@
 //! slow, hostile, of Java.
 #![allow(clippy::unwrap_used)]
 
+mod elections;
 mod ensemble;
+mod events;
 mod made_up;
 mod members;

@@ -118,18 +118,26 @@ impl Ensemble {
         self.running[id - 1].as_ref().unwrap().admin
     }
 
-    /// Waits until this number of members works together, and returns the number of the leader.
+    /// Waits until this number of members works together, by each one's own word. Returns the number of the leader.
     pub(crate) async fn until_led(&self, present: usize) -> usize {
-        let id = self.running.iter().position(Option::is_some).unwrap() + 1;
-        let (_, page) = self
-            .until(id, "ensemble", |page| {
-                let rows = page["servers"].as_array().unwrap();
-                let serving =
-                    rows.iter().filter(|row| matches!(row["role"].as_str(), Some("leading" | "following")));
-                page["leader"]["id"].is_u64() && serving.count() == present
-            })
-            .await;
-        page["leader"]["id"].as_u64().unwrap() as usize
+        let begun = Instant::now();
+        loop {
+            let mut roles = Vec::new();
+            for id in (1..=self.running.len()).filter(|id| self.running[*id - 1].is_some()) {
+                let (_, page) = get(self.admin(id), "ensemble?local=1").await;
+                roles.push((id, page["servers"][0]["role"].as_str().map(str::to_owned)));
+            }
+            let of = |role: &str| -> Vec<usize> {
+                roles.iter().filter(|(_, of)| of.as_deref() == Some(role)).map(|(id, _)| *id).collect()
+            };
+            if let ([leader], followers) = (&of("leading")[..], of("following").len())
+                && followers + 1 == present
+            {
+                return *leader;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{roles:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Asks a member until its page is as wanted.

@@ -33,9 +33,9 @@ impl Gravity {
 pub struct Finding {
     /// How grave it is.
     pub gravity: Gravity,
-    /// What is wrong.
+    /// The thing that is wrong.
     pub sentence: String,
-    /// What to do.
+    /// The act that mends it; empty if there is nothing to do.
     pub way_out: String,
     /// The servers that it is about.
     pub servers: Vec<i64>,
@@ -79,7 +79,8 @@ pub fn findings(all: &[Observed]) -> Vec<Finding> {
             found.add(Gravity::Warning, sentence, way_out, observed.id);
         }
     }
-    quorum(&up, &mut found);
+    let asked: BTreeSet<i64> = all.iter().filter_map(|observed| observed.id).collect();
+    quorum(&up, &asked, &mut found);
     identities(&up, &mut found);
     differences(&up, &mut found);
     for (_, server) in &up {
@@ -115,8 +116,8 @@ fn name(server: &ServerState) -> String {
     if server.id == 0 { "The server".into() } else { format!("Server {}", server.id) }
 }
 
-/// Whether a quorum works together, and what it would take to lose it.
-fn quorum(up: &[Up<'_>], found: &mut Findings) {
+/// Whether a quorum works together, and what it would take to lose it. `asked` are servers that surely were asked.
+fn quorum(up: &[Up<'_>], asked: &BTreeSet<i64>, found: &mut Findings) {
     let count = super::verdict::count(up);
     let missing: Vec<String> =
         count.missing.iter().map(|(id, address)| format!("{id} ({address})")).collect();
@@ -139,13 +140,15 @@ fn quorum(up: &[Up<'_>], found: &mut Findings) {
             0 => "if one more fails, nobody can write".to_owned(),
             spare => format!("{spare} more may fail before nobody can write"),
         };
+        let (maybe, way_out) = match ids().all(|id| asked.contains(&id)) {
+            true => ("", "Start them; if they run, look whether they reach the leader."),
+            false => (", or were not asked", "Start them, or name their admin servers, too."),
+        };
+        let missing = missing.join(", ");
         found.add(
             Gravity::Warning,
-            format!(
-                "These voters do not work with the others, or were not asked: {}; {then}.",
-                missing.join(", ")
-            ),
-            "Start them, or name their admin servers, too.",
+            format!("These voters do not work with the others{maybe}: {missing}; {then}."),
+            way_out,
             ids(),
         );
     }
@@ -236,8 +239,15 @@ fn differences(up: &[Up<'_>], found: &mut Findings) {
 
 /// How far a server is behind its leader; `None` if one of them does not serve, or they are in different epochs.
 pub fn transactions_behind(server: &ServerState, leader: &ServerState) -> Option<u64> {
-    let is_same_epoch = leader.zxid.0 >> 32 == server.zxid.0 >> 32;
-    (server.serves && leader.serves && is_same_epoch).then(|| leader.zxid.0.saturating_sub(server.zxid.0))
+    if !server.serves || !leader.serves {
+        return None;
+    }
+    if leader.zxid.0 >> 32 == server.zxid.0 >> 32 {
+        return Some(leader.zxid.0.saturating_sub(server.zxid.0));
+    }
+    // A server that takes part in an epoch has all of those before it.
+    let is_new = server.epoch.is_some() && server.epoch == leader.epoch && server.zxid < leader.zxid;
+    is_new.then_some(leader.zxid.0 & 0xffff_ffff)
 }
 
 fn versions(up: &[Up<'_>], found: &mut Findings) {

@@ -102,7 +102,7 @@ pub struct ServerState {
 
 /// Sessions that expired within this time are counted.
 const LATELY_MS: i64 = 300_000;
-/// What a version of Ostler has, and one of Java has not.
+/// A part of each version of Ostler.
 const OSTLER: &str = "-ostler-";
 
 /// The answers of a server's commands, from which its state is read.

@@ -1,6 +1,6 @@
 //! States of made-up servers, and what is said of them.
 
-use super::*;
+use super::{findings::transactions_behind, *};
 use ostler_proto::id::Zxid;
 use std::collections::BTreeMap;
 
@@ -178,6 +178,18 @@ fn the_verdict_is_one_sentence_with_a_way_out() {
         sentence.starts_with("Serving. 3 of 3 voters; one may fail. Server 1 has found its tree to differ")
     );
     assert!(way_out.unwrap().starts_with("Stop it"));
+}
+
+#[test]
+fn a_server_in_a_new_epoch_is_behind_by_its_transactions() {
+    let at = |epoch, zxid| ServerState { epoch: Some(epoch), zxid: Zxid(zxid), ..server(1, "follower") };
+    let leader = at(2, 0x2_0000_0003);
+    for (zxid, behind) in
+        [(0x2_0000_0003, Some(0)), (0x2_0000_0001, Some(2)), (0x1_0000_0009, Some(3)), (0, Some(3))]
+    {
+        assert_eq!(transactions_behind(&at(2, zxid), &leader), behind, "{zxid:x}");
+    }
+    assert_eq!(transactions_behind(&at(1, 0x1_0000_0009), &leader), None, "it has not come to this epoch");
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub struct Verdict {
     pub level: Level,
     /// It in words.
     pub sentence: String,
-    /// What to do; `None` if nothing has to be done.
+    /// The act that mends it; `None` if nothing has to be done.
     pub way_out: Option<String>,
 }
 

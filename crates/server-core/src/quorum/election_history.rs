@@ -296,6 +296,23 @@ impl Server {
         times
     }
 
+    /// A number that changes with each event of an election and each phase: whoever shows elections looks again.
+    pub fn election_progress(&self) -> u64 {
+        let Some(ensemble) = self.role.ensemble() else { return 0 };
+        let Some(last) = ensemble.election_history.searches.back() else { return 0 };
+        let votes = ensemble.election.record();
+        let events = votes.entries.len() + votes.left_out + votes.left_out_since;
+        let phases = [
+            last.elected.is_some(),
+            last.connected.is_some(),
+            last.discovered.is_some(),
+            last.synchronised.is_some(),
+            last.first_commit.is_some(),
+        ];
+        let phases = phases.into_iter().filter(|is_over| *is_over).count();
+        ensemble.search_id << 36 | (events as u64 & 0xffff_ffff) << 4 | phases as u64
+    }
+
     /// This member's last elections; `None` for a standalone server.
     pub fn elections(&self) -> Option<Elections> {
         let ensemble = self.role.ensemble()?;
@@ -413,7 +430,9 @@ mod tests {
         let mut server = member(&[1, 2, 3]);
         let mut effects = Vec::new();
         server.step(at(10), Input::Deadline, &mut effects);
+        let before = server.election_progress();
         server.step(at(12), Input::ElectionLink { peer: ServerId(3), up: false }, &mut effects);
+        assert_ne!(server.election_progress(), before);
         let searches = server.elections().unwrap().searches;
         assert_eq!(searches[0].elected, None);
         let last = &searches[0].votes.entries.last().unwrap().event;

@@ -1,0 +1,217 @@
+//! The streams of events that are open, and their bytes.
+
+use super::{BEAT, LASTS, Newest, beat};
+use crate::{
+    error::{ApiError, Code},
+    state::Console,
+};
+use axum::body::Bytes;
+use futures_util::{Stream, stream};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::{Notify, watch},
+    time::{Interval, MissedTickBehavior, interval, sleep_until},
+};
+
+/// Streams at once.
+const STREAMS_MAX: usize = 64;
+/// A stream that has taken nothing for this time is slow: a reader takes at least the beats.
+const SLOW_AFTER: Duration = Duration::from_secs(15);
+
+/// The streams that are open.
+#[derive(Default)]
+pub(crate) struct Streams {
+    open: Mutex<BTreeMap<u64, Open>>,
+}
+
+struct Open {
+    /// When the stream took something last.
+    taken: Instant,
+    end: Arc<End>,
+}
+
+#[derive(Default)]
+struct End {
+    is_over: AtomicBool,
+    notify: Notify,
+}
+
+/// A stream's place among those that are open. It is given back when it is dropped.
+pub(super) struct Place {
+    streams: Arc<Streams>,
+    number: u64,
+    end: Arc<End>,
+}
+
+impl Streams {
+    /// Takes a place. If all are taken, the slowest stream is dropped.
+    pub(super) fn enter(self: Arc<Self>, now: Instant) -> Result<Place, ApiError> {
+        let end = Arc::new(End::default());
+        let number = {
+            let mut open = self.open();
+            if open.len() >= STREAMS_MAX {
+                let slowest = open.iter().min_by_key(|(_, stream)| stream.taken);
+                let slow = slowest.filter(|(_, of)| now.saturating_duration_since(of.taken) >= SLOW_AFTER);
+                let Some(number) = slow.map(|(number, _)| *number) else {
+                    return Err(ApiError::new(
+                        Code::TooMany,
+                        "Too many pages follow this server: close some, or load this page again by hand.",
+                    ));
+                };
+                if let Some(slow) = open.remove(&number) {
+                    slow.end.is_over.store(true, Ordering::Relaxed);
+                    slow.end.notify.notify_one();
+                }
+            }
+            let number = open.last_key_value().map_or(0, |(number, _)| number + 1);
+            open.insert(number, Open { taken: now, end: end.clone() });
+            number
+        };
+        Ok(Place { streams: self, number, end })
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn has_taken(&self) {
+        if let Some(open) = self.streams.open().get_mut(&self.number) {
+            open.taken = Instant::now();
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // The number of one that was dropped may be another's by now.
+        if !self.end.is_over.load(Ordering::Relaxed) {
+            self.streams.open().remove(&self.number);
+        }
+    }
+}
+
+/// One stream: the newest states of its topics, and beats.
+pub(super) struct EventStream {
+    console: Weak<Console>,
+    topics: Vec<(&'static str, watch::Receiver<Newest>)>,
+    place: Place,
+    beats: Interval,
+    until: tokio::time::Instant,
+    /// The number of the next event.
+    next: u64,
+}
+
+/// The next thing to send.
+enum Next {
+    State(&'static str, Arc<str>),
+    Beat,
+    End,
+}
+
+impl EventStream {
+    pub(super) fn new(
+        console: Weak<Console>,
+        mut topics: Vec<(&'static str, watch::Receiver<Newest>)>,
+        place: Place,
+    ) -> EventStream {
+        // A state that is there already is sent at the start.
+        topics.iter_mut().for_each(|(_, newest)| newest.mark_changed());
+        let mut beats = interval(BEAT);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let until = tokio::time::Instant::now() + LASTS;
+        EventStream { console, topics, place, beats, until, next: 0 }
+    }
+
+    /// The bytes to send.
+    pub(super) fn bytes(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        stream::unfold(self, |mut of| async move {
+            let bytes = of.next_event().await?;
+            Some((Ok(bytes), of))
+        })
+    }
+
+    async fn next_event(&mut self) -> Option<Bytes> {
+        self.place.has_taken();
+        loop {
+            let (name, data) = match self.wait().await {
+                Next::State(name, data) => (name, data),
+                Next::Beat => ("beat", beat(&*self.console.upgrade()?).into()),
+                Next::End => return None,
+            };
+            let number = self.next;
+            self.next += 1;
+            // The time after which a browser opens the next stream.
+            let retry = if number == 0 { "retry: 2000\n" } else { "" };
+            return Some(format!("{retry}id: {number}\nevent: {name}\ndata: {data}\n\n").into());
+        }
+    }
+
+    /// Waits for a topic that has changed, or for the next beat.
+    async fn wait(&mut self) -> Next {
+        if self.place.end.is_over.load(Ordering::Relaxed) {
+            return Next::End;
+        }
+        let changed = changed(&mut self.topics);
+        tokio::select! {
+            biased;
+            () = self.place.end.notify.notified() => Next::End,
+            () = sleep_until(self.until) => Next::End,
+            changed = changed => changed,
+            _ = self.beats.tick() => Next::Beat,
+        }
+    }
+}
+
+/// The first topic that has a new state.
+async fn changed(topics: &mut [(&'static str, watch::Receiver<Newest>)]) -> Next {
+    loop {
+        let waiting = topics.iter_mut().map(|(name, newest)| {
+            Box::pin(async move {
+                match newest.changed().await {
+                    Ok(()) => newest.borrow_and_update().clone().map(|state| Next::State(name, state)),
+                    // Its task has ended, as the server does.
+                    Err(_) => Some(Next::End),
+                }
+            })
+        });
+        let (first, _, _) = futures_util::future::select_all(waiting).await;
+        if let Some(next) = first {
+            return next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_stream_makes_room_and_a_quick_one_does_not() {
+        let (streams, start) = (Arc::new(Streams::default()), Instant::now());
+        let mut places: Vec<Place> =
+            (0..STREAMS_MAX).map(|_| streams.clone().enter(start).ok().unwrap()).collect();
+        assert!(streams.clone().enter(start).is_err(), "all are quick");
+        let late = start + SLOW_AFTER;
+        let slow = places.remove(7);
+        for place in &places {
+            streams.open().get_mut(&place.number).unwrap().taken = late;
+        }
+        let next = streams.clone().enter(late).ok().unwrap();
+        assert!(slow.end.is_over.load(Ordering::Relaxed));
+        assert_eq!(streams.open().len(), STREAMS_MAX);
+        drop(slow);
+        assert_eq!(streams.open().len(), STREAMS_MAX, "its place is another's");
+        drop((next, places));
+        assert_eq!(streams.open().len(), 0);
+    }
+}
