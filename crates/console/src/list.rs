@@ -2,6 +2,7 @@
 
 use crate::{
     error::{ApiError, Code},
+    fan_out::{self, Freshness},
     state::Console,
 };
 use axum::{
@@ -84,10 +85,7 @@ pub(crate) struct Gathered<T> {
 impl<T> Gathered<T> {
     /// This server's part alone.
     pub(crate) fn own(console: &Console, own: T) -> Gathered<T> {
-        let id = own_id(&console.handle);
-        let name = if id == 0 { "this server".to_owned() } else { format!("server {id}") };
-        let row = json!({ "id": id, "name": name, "state": "answered", "reason": null });
-        Gathered { parts: vec![own], servers: Servers(vec![row]) }
+        Gathered { parts: vec![own], servers: Servers(vec![fan_out::own_row(console)]) }
     }
 }
 
@@ -109,14 +107,52 @@ impl Servers {
     }
 }
 
-/// This server's part, and those of the other members: they are asked the same path with `local=1`.
+/// This server's part, and those of the other members: they are asked the same path with `local=1`. An answer that has another
+/// form is no part, and its server is a row with the reason.
 pub(crate) async fn with_others<T: DeserializeOwned>(
     console: &Arc<Console>,
-    _path: &str,
-    _parameters: &Parameters,
+    path: &str,
+    parameters: &Parameters,
     own: T,
 ) -> Gathered<T> {
-    Gathered::own(console, own)
+    let mut all = Gathered::own(console, own);
+    if is_local(parameters) {
+        return all;
+    }
+    for asked in fan_out::ask(console, &question(path, parameters), Freshness::Kept).await.iter() {
+        match asked.read::<T>() {
+            Ok(part) => {
+                all.parts.push(part);
+                all.servers.0.push(asked.row());
+            }
+            Err(silence) => all.servers.0.push(json!({
+                "id": asked.member.id.0, "name": asked.member.name(), "state": silence.state(), "reason": silence.reason,
+            })),
+        }
+    }
+    all.servers.0.sort_by_key(|row| row["id"].as_i64());
+    all
+}
+
+/// The path by which another member is asked for its part.
+fn question(path: &str, parameters: &Parameters) -> String {
+    let given = parameters.iter().filter(|(name, _)| *name != "local");
+    let pairs = given.map(|(name, value)| format!("{}={}&", encoded(name), encoded(value)));
+    format!("{path}?{}local=1", pairs.collect::<String>())
+}
+
+/// A text as a part of an address.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                encoded.push(char::from(byte))
+            }
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
 }
 
 /// Does something on a thread that may wait.
@@ -163,6 +199,17 @@ mod tests {
         for wrong in ["0", "-1", "x", "1.5"] {
             assert_eq!(limit(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_question_has_the_same_parameters() {
+        let pairs = [("address", "10.0.0.5:1&x=\u{e4}"), ("local", "0"), ("limit", "5")];
+        let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(
+            question("sessions", &parameters),
+            "sessions?address=10.0.0.5%3A1%26x%3D%C3%A4&limit=5&local=1"
+        );
+        assert_eq!(question("hot", &Parameters::new()), "hot?local=1");
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(crate) mod prometheus;
 pub(crate) mod reports;
 pub(crate) mod word_exchange;
 
+pub use http::calls::{AdminCall, CallError, OwnPlace};
 pub use http::handle::parts::{CensusPart, ShownPart, ShownSession};
 pub use http::handle::{AdminHandle, CommandQuery, MayView, NotExpired};
-pub use http::calls::{AdminCall, CallError, OwnPlace};
 pub use http::router::AdminConn;
