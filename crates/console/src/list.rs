@@ -30,7 +30,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
-    /// What to ask for as `cursor` to go on.
+    /// The value of `cursor` that asks for the rest.
     pub(crate) next: Option<String>,
     /// Whether there is more that cannot be asked for.
     pub(crate) truncated: bool,

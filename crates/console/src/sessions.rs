@@ -65,7 +65,7 @@ async fn ended(
 ) -> Result<Response, ApiError> {
     let (of, asked) = (console.clone(), query.clone());
     let own = list::aside(move || ended::part(&of.handle, &asked, &ids)).await?;
-    // What another server needs to judge with all records.
+    // For another server that judges with all records.
     let records = list::is_local(&parameters).then(|| own.clone());
     let all = list::with_others::<EndedRecords>(&console, "sessions", &parameters, own).await;
     let has_forgotten = all.parts.iter().any(|part| part.report.has_forgotten);

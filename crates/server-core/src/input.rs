@@ -213,7 +213,7 @@ pub enum Input<'a> {
     /// An operator ends a session as if it had expired. A server that does not lead asks its leader to end a global one.
     /// Without such a session nothing happens.
     EndSession {
-        /// The session.
+        /// The session to end.
         session: SessionId,
         /// The operator, for the record of the end.
         by: ActingOperator,

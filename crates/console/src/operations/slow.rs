@@ -172,7 +172,7 @@ fn part(handle: &AdminHandle, query: &SlowQuery, ids: &[Id]) -> SlowPart {
     SlowPart { items, next, threshold_ms, count }
 }
 
-/// What to ask for to go on behind the last of these.
+/// The cursor that asks for those behind the last of these.
 fn cursor(items: &[SlowItem], goes_on: bool) -> Option<String> {
     let (at_ms, server, number) = items.last().filter(|_| goes_on)?.place();
     Some(format!("{at_ms}.{server}.{number}"))

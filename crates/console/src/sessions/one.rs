@@ -47,7 +47,7 @@ struct One {
     ephemerals: Vec<String>,
     ephemerals_count: usize,
     sentences: Vec<String>,
-    /// What another server needs to judge with all records.
+    /// The records, for another server that judges with all.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<EndsReport>,
 }

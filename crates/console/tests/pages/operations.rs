@@ -103,7 +103,7 @@ async fn hidden_paths_end_where_the_viewer_may_not_look() {
         let paths = page["reads"].as_array().unwrap().iter();
         paths.map(|of| format!("{} {}", of["path"].as_str().unwrap(), of["count"])).collect::<Vec<_>>()
     };
-    // What was never there could have been anything: only its nearest parent that exists is shown.
+    // A path that never was could have been any: only its nearest parent that exists is shown.
     assert_eq!(reads(""), ["/open/secret/... 2", "/gone/... 1", "/open/secret 1"]);
     assert_eq!(reads("bob:pw"), reads(""));
     assert_eq!(reads("ann:pw"), ["/gone/... 1", "/open/secret 1", "/open/secret/a 1", "/open/secret/b 1"]);

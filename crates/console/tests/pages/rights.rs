@@ -1,4 +1,4 @@
-//! Who may do what: each path for nobody, a viewer and an operator.
+//! The rights: each path for nobody, a viewer and an operator.
 
 use crate::{raw::Raw, site::Site};
 use serde_json::json;
@@ -41,10 +41,10 @@ fn acts_are_for_operators_and_need_a_token_or_a_login() {
             assert_eq!((got, &answer["code"]), (status, &json!("FORBIDDEN")), "{path} {login}: {answer}");
         }
         let json = ("Content-Type", "application/json".to_owned());
-        let (got, answer) = site.post_with(&[json.clone()], path, "{}");
+        let (got, answer) = site.post_with(std::slice::from_ref(&json), path, "{}");
         assert_eq!((got, &answer["code"]), (403, &json!("OTHER_SITE")), "{path}: {answer}");
         let login = ("Authorization", "digest otto:pw".to_owned());
-        let (got, answer) = site.post_with(&[login.clone()], path, "{}");
+        let (got, answer) = site.post_with(std::slice::from_ref(&login), path, "{}");
         assert_eq!((got, &answer["code"]), (400, &json!("BAD_REQUEST")), "{path}: {answer}");
         let (got, answer) =
             site.post_with(&[login, json, ("Origin", "http://evil.example".into())], path, "{}");

@@ -1,4 +1,4 @@
-//! What the server knows of its clients' libraries and of the requests that it refuses, for a census in parts.
+//! The clients' libraries, and the requests that are refused, for a census in parts.
 
 use super::live_sessions::shown_id;
 pub use crate::{
@@ -16,7 +16,7 @@ pub struct CountedClient {
     pub conn: ConnId,
     /// Its address.
     pub peer: SocketAddr,
-    /// What its connection shows of its library.
+    /// The habits of its library.
     pub habits: Habits,
     /// The user of its digest, if it has proven no identity by a certificate or by SASL.
     pub digest_only: Option<String>,
@@ -39,7 +39,7 @@ impl Server {
         (numbers.iter().filter_map(client).collect(), next)
     }
 
-    /// What was noted of refused requests, large ones, and timeouts, with at most `limit` kinds of refusals.
+    /// The notes of refused requests, large ones, and timeouts, with at most `limit` kinds of refusals.
     pub fn client_notes(&self, limit: usize) -> ClientNotesReport {
         self.client_notes.report(limit)
     }

@@ -35,7 +35,7 @@ pub(crate) struct ClientNotes {
     cut: VecDeque<CutTimeout>,
 }
 
-/// What a server has noted about its clients.
+/// A server's notes about its clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientNotesReport {
     /// Refused requests with about the number of them, the most frequent first.

@@ -137,7 +137,7 @@ fn a_path_is_seen_as_far_as_its_parents_may_be_read() {
     for path in ["/open/hidden/open", "/open/hidden/gone/x"] {
         assert_eq!(seen(&[Id::new("super", "")], path), path);
     }
-    // What was cut once is not cut again.
+    // A path that was cut once is not cut again.
     assert_eq!(seen(&eve, "/open/hidden/..."), "/open/hidden/...");
     let long = format!("/gone{}", "/x".repeat(100_000));
     assert_eq!(seen(&eve, &long), "/...");

@@ -34,7 +34,7 @@ pub enum EndCause {
     EndedByLeader,
     /// An operator has ended the session, or closed the connection.
     ByOperator {
-        /// Who it was; `None` if this server does not know.
+        /// The operator; `None` if this server does not know.
         #[cfg_attr(feature = "serde", serde(default))]
         by: Option<ActingOperator>,
     },
