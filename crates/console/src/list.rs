@@ -155,12 +155,19 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// Does something on a thread that may wait.
+/// Does something on a thread that may wait. Few do so at once: others wait for their turn.
 pub(crate) async fn aside<T: Send + 'static>(
+    console: &Console,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let failed = |_| ApiError::new(Code::Server, "The server has failed to make the answer. See its log.");
-    spawn_blocking(work).await.map_err(failed)
+    let failed = || ApiError::new(Code::Server, "The server has failed to make the answer. See its log.");
+    let turn = console.turns.clone().acquire_owned().await.map_err(|_| failed())?;
+    let done = spawn_blocking(move || {
+        let done = work();
+        drop(turn);
+        done
+    });
+    done.await.map_err(|_| failed())
 }
 
 /// Lists of several servers as one, in descending order of `place`, with at most `limit` entries. Each comes with whether it

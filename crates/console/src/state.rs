@@ -10,6 +10,11 @@ use crate::{
     watches::Surveys,
 };
 use ostler_server::admin::AdminHandle;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Long lists that are gathered at once.
+const TURNS: usize = 4;
 
 /// The parts of the console.
 pub(crate) struct Console {
@@ -21,6 +26,8 @@ pub(crate) struct Console {
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
     pub(crate) token: Ticket,
+    /// Those who gather long lists wait here for their turn.
+    pub(crate) turns: Arc<Semaphore>,
     /// The watches, as they were a short time ago.
     pub(crate) surveys: Surveys,
     /// The clients, as they were a short time ago.
@@ -42,6 +49,7 @@ impl Console {
             people: People::default(),
             clients: Clients::default(),
             token,
+            turns: Arc::new(Semaphore::new(TURNS)),
             surveys: Surveys::default(),
             census: Census::default(),
             fan_out: FanOut::default(),

@@ -138,7 +138,7 @@ pub(super) async fn slow(
 ) -> Result<Response, ApiError> {
     let query = SlowQuery::of(&parameters)?;
     let (of, asked) = (console.clone(), query.clone());
-    let own = list::aside(move || part(&of.handle, &asked, &caller.ids)).await?;
+    let own = list::aside(&console, move || part(&of.handle, &asked, &caller.ids)).await?;
     let threshold_ms = own.threshold_ms;
     let all = list::with_others(&console, "slow", &parameters, own).await;
     Ok(all.servers.answer(merge(all.parts, query.limit, threshold_ms)))

@@ -67,7 +67,7 @@ pub(super) async fn one(
 ) -> Result<Response, ApiError> {
     let session = id_of(&id)?;
     let (of, ids) = (console.clone(), caller.ids);
-    let (own, ephemerals, count) = list::aside(move || {
+    let (own, ephemerals, count) = list::aside(&console, move || {
         let part = part(&of.handle, session, &ids);
         let (paths, count) = ephemerals(&of.handle, session, &ids);
         (part, paths, count)
