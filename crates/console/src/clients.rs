@@ -130,7 +130,7 @@ async fn clients(
     Query(parameters): Query<Parameters>,
 ) -> Result<Response, ApiError> {
     let of = console.clone();
-    let own = list::aside(move || of.census.part(&of.handle)).await?;
+    let own = list::aside(&console, move || of.census.part(&of.handle)).await?;
     let all = list::with_others(&console, "clients", &parameters, own).await;
     let ClientsPart {
         kinds,

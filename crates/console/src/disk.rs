@@ -107,7 +107,7 @@ pub(crate) async fn show(
     let keep = list::parsed::<usize>(&parameters, "keep", "the number of snapshots to keep, 3 at least")?;
     check_keep(keep)?;
     let asked = console.clone();
-    let disk = list::aside(move || local(&asked, keep)).await??;
+    let disk = list::aside(&console, move || local(&asked, keep)).await??;
     let all = list::with_others(&console, "disk", &parameters, Disks { disks: vec![disk] }).await;
     Ok(all.servers.answer(merge(all.parts)))
 }

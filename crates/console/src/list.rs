@@ -30,7 +30,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct List<T> {
     pub(crate) items: Vec<T>,
-    /// The `cursor` to ask for to go on.
+    /// The value of `cursor` that asks for the rest.
     pub(crate) next: Option<String>,
     /// Whether there is more that cannot be asked for.
     pub(crate) truncated: bool,
@@ -107,34 +107,50 @@ impl Servers {
     }
 }
 
-/// This server's part, and those of the other members: they are asked the same path with `local=1`.
+/// This server's part, and those of the other members: they are asked the same path with `local=1`. An answer that has another
+/// form is no part, and its server is a row with the reason.
 pub(crate) async fn with_others<T: DeserializeOwned>(
     console: &Arc<Console>,
     path: &str,
     parameters: &Parameters,
     own: T,
 ) -> Gathered<T> {
-    let mut gathered = Gathered::own(console, own);
+    let mut all = Gathered::own(console, own);
     if is_local(parameters) {
-        return gathered;
+        return all;
     }
-    let mut asked = parameters.clone();
-    asked.insert("local".into(), "1".into());
-    let Ok(query) = serde_urlencoded::to_string(&asked) else { return gathered };
-    for asked in fan_out::ask(console, &format!("{path}?{query}"), Freshness::Kept).await.iter() {
+    for asked in fan_out::ask(console, &question(path, parameters), Freshness::Kept).await.iter() {
         let part = asked.read::<T>();
-        gathered.servers.0.push(asked.row(part.as_ref().err()));
-        gathered.parts.extend(part);
+        all.servers.0.push(asked.row(part.as_ref().err()));
+        all.parts.extend(part);
     }
-    gathered
+    all.servers.0.sort_by_key(|row| row["id"].as_i64());
+    all
 }
 
-/// Does something on a thread that may wait.
+/// The path by which another member is asked for its part.
+fn question(path: &str, parameters: &Parameters) -> String {
+    let given: Vec<_> = parameters.iter().filter(|(name, _)| *name != "local").collect();
+    let mut query = serde_urlencoded::to_string(given).unwrap_or_default();
+    if !query.is_empty() {
+        query.push('&');
+    }
+    format!("{path}?{query}local=1")
+}
+
+/// Does something on a thread that may wait. Few do so at once: others wait for their turn.
 pub(crate) async fn aside<T: Send + 'static>(
+    console: &Console,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {
-    let failed = |_| ApiError::new(Code::Server, "The server has failed to make the answer. See its log.");
-    spawn_blocking(work).await.map_err(failed)
+    let failed = || ApiError::new(Code::Server, "The server has failed to make the answer. See its log.");
+    let turn = console.turns.clone().acquire_owned().await.map_err(|_| failed())?;
+    let done = spawn_blocking(move || {
+        let done = work();
+        drop(turn);
+        done
+    });
+    done.await.map_err(|_| failed())
 }
 
 /// Lists of several servers as one, in descending order of `place`, with at most `limit` entries. Each comes with whether it
@@ -173,6 +189,17 @@ mod tests {
         for wrong in ["0", "-1", "x", "1.5"] {
             assert_eq!(limit(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_question_has_the_same_parameters() {
+        let pairs = [("address", "10.0.0.5:1&x=\u{e4}"), ("local", "0"), ("limit", "5")];
+        let parameters = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(
+            question("sessions", &parameters),
+            "sessions?address=10.0.0.5%3A1%26x%3D%C3%A4&limit=5&local=1"
+        );
+        assert_eq!(question("hot", &Parameters::new()), "hot?local=1");
     }
 
     #[test]

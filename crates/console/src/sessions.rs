@@ -51,7 +51,7 @@ async fn sessions(
 async fn living(console: Arc<Console>, parameters: Parameters) -> Result<Response, ApiError> {
     let query = LiveQuery::of(&parameters)?;
     let (of, asked) = (console.clone(), query.clone());
-    let own = list::aside(move || live::part(&of.handle, &asked)).await?;
+    let own = list::aside(&console, move || live::part(&of.handle, &asked)).await?;
     let all = list::with_others::<LivePart>(&console, "sessions", &parameters, own).await;
     let part = live::merge(all.parts, query.limit());
     let list = List { items: part.items, next: part.next, truncated: false };
@@ -64,14 +64,14 @@ async fn ended(
     ids: Vec<ostler_proto::acl::Id>,
 ) -> Result<Response, ApiError> {
     let (of, asked) = (console.clone(), query.clone());
-    let own = list::aside(move || ended::part(&of.handle, &asked, &ids)).await?;
-    // Another server judges with the records of all.
+    let own = list::aside(&console, move || ended::part(&of.handle, &asked, &ids)).await?;
+    // For another server that judges with all records.
     let records = list::is_local(&parameters).then(|| own.clone());
     let all = list::with_others::<EndedRecords>(&console, "sessions", &parameters, own).await;
     let has_forgotten = all.parts.iter().any(|part| part.report.has_forgotten);
     let servers = all.servers;
     let parts = all.parts;
-    let (mut items, next) = list::aside(move || ended::merge(parts, query.limit)).await?;
+    let (mut items, next) = list::aside(&console, move || ended::merge(parts, query.limit)).await?;
     items.iter_mut().for_each(|item| item.show_server(&console.handle));
     let truncated = next.is_none() && has_forgotten;
     let mut answer = servers.value(List { items, next, truncated });

@@ -13,6 +13,11 @@ use crate::{
     watches::Surveys,
 };
 use ostler_server::admin::AdminHandle;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Long lists that are gathered at once.
+const TURNS: usize = 4;
 
 /// The parts of the console.
 pub(crate) struct Console {
@@ -28,6 +33,8 @@ pub(crate) struct Console {
     pub(crate) tree: TreeState,
     /// The state that only the pages about leadership need.
     pub(crate) recipes: RecipesState,
+    /// Those who gather long lists wait here for their turn.
+    pub(crate) turns: Arc<Semaphore>,
     /// The watches, as they were a short time ago.
     pub(crate) surveys: Surveys,
     /// The clients, as they were a short time ago.
@@ -53,6 +60,7 @@ impl Console {
             token,
             tree: TreeState::default(),
             recipes: RecipesState::default(),
+            turns: Arc::new(Semaphore::new(TURNS)),
             surveys: Surveys::default(),
             census: Census::default(),
             fan_out: FanOut::default(),

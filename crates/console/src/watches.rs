@@ -99,16 +99,16 @@ async fn watches(
     let of = console.clone();
     let (query, ids) = (parameters.clone(), caller.ids);
     if list::text(&parameters, "path").is_some() {
-        let own = list::aside(move || herd::part(&of, &query, &ids)).await??;
+        let own = list::aside(&console, move || herd::part(&of, &query, &ids)).await??;
         return answer(&console, &parameters, own).await;
     }
     match list::text(&parameters, "by").unwrap_or("path") {
         "path" => {
-            let own = list::aside(move || survey::by_path(&of, &query, &ids)).await??;
+            let own = list::aside(&console, move || survey::by_path(&of, &query, &ids)).await??;
             answer(&console, &parameters, own).await
         }
         "session" => {
-            let own = list::aside(move || survey::by_session(&of, &query)).await??;
+            let own = list::aside(&console, move || survey::by_session(&of, &query)).await??;
             answer(&console, &parameters, own).await
         }
         other => Err(ApiError::bad(format!("by={other} is not allowed: path or session."))),

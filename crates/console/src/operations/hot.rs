@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{collections::HashMap, hash::Hash, sync::Arc, time::Duration};
 
+/// Paths that are looked at: those that look the same to the caller are added before the hottest are chosen.
+const LOOKED_AT: usize = 512;
 /// Entries of each kind, by default and at most.
 const LIMIT: usize = 20;
 const LIMIT_MAX: usize = 100;
@@ -73,7 +75,7 @@ pub(super) async fn hot(
     let limit = list::parsed::<usize>(&parameters, "limit", "a number from 1 to 100")?;
     let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT_MAX);
     let of = console.clone();
-    let own = list::aside(move || part(&of.handle, limit, &caller.ids)).await?;
+    let own = list::aside(&console, move || part(&of.handle, &caller.ids)).await?;
     // Exact counts of this server and the samples of others are not to be added.
     let all = match own.measured {
         Some(_) => Gathered::own(&console, own),
@@ -104,8 +106,8 @@ pub(super) async fn measure(
 }
 
 /// This server's part, for a caller with these identities.
-fn part(handle: &AdminHandle, limit: usize, ids: &[Id]) -> HotPart {
-    let (sampled, measured) = handle.hot_paths(limit);
+fn part(handle: &AdminHandle, ids: &[Id]) -> HotPart {
+    let (sampled, measured) = handle.hot_paths(LOOKED_AT);
     let (report, measured) = match measured {
         Some(of) => {
             let (left_ms, at_most_too_few) = (of.left_ms, of.at_most_too_few);
@@ -121,10 +123,12 @@ fn part(handle: &AdminHandle, limit: usize, ids: &[Id]) -> HotPart {
         writes: paths(handle, ids, writes),
         addresses: addresses
             .into_iter()
+            .take(LIMIT_MAX)
             .map(|of| HotAddress { address: of.name, count: of.requests })
             .collect(),
         sessions: sessions
             .into_iter()
+            .take(LIMIT_MAX)
             .map(|of| HotSession { session: of.name, count: of.requests })
             .collect(),
         measured,
@@ -136,7 +140,7 @@ fn paths(handle: &AdminHandle, ids: &[Id], all: Vec<Hot>) -> Vec<HotPath> {
     let names: Vec<&str> = all.iter().map(|of| &*of.name).collect();
     let seen = handle.seen_paths(ids, &names, list::let_others);
     let counts = seen.into_iter().zip(all.iter().map(|of| of.requests));
-    summed(counts, usize::MAX).into_iter().map(|(path, count)| HotPath { path, count }).collect()
+    summed(counts, LIMIT_MAX).into_iter().map(|(path, count)| HotPath { path, count }).collect()
 }
 
 /// The sums of the counts by name, the highest first.

@@ -138,7 +138,7 @@ pub(super) async fn slow(
 ) -> Result<Response, ApiError> {
     let query = SlowQuery::of(&parameters)?;
     let (of, asked) = (console.clone(), query.clone());
-    let own = list::aside(move || part(&of.handle, &asked, &caller.ids)).await?;
+    let own = list::aside(&console, move || part(&of.handle, &asked, &caller.ids)).await?;
     let threshold_ms = own.threshold_ms;
     let all = list::with_others(&console, "slow", &parameters, own).await;
     Ok(all.servers.answer(merge(all.parts, query.limit, threshold_ms)))
@@ -172,7 +172,7 @@ fn part(handle: &AdminHandle, query: &SlowQuery, ids: &[Id]) -> SlowPart {
     SlowPart { items, next, threshold_ms, count }
 }
 
-/// The cursor that goes on behind the last of these.
+/// The cursor that asks for those behind the last of these.
 fn cursor(items: &[SlowItem], goes_on: bool) -> Option<String> {
     let (at_ms, server, number) = items.last().filter(|_| goes_on)?.place();
     Some(format!("{at_ms}.{server}.{number}"))

@@ -45,17 +45,20 @@ const EXPIRED: EndCause = EndCause::Expired { timeout_ms: 10_000, silent_ms: 10_
 /// The leader has let the session expire, and the follower has seen the silence.
 #[test]
 fn the_records_of_all_servers_are_judged_together() {
-    let at_leader =
-        SessionEnd { led: true, served_by: Some(ServerId(2)), ..end(9, 20_000, EndedPart::Session, EXPIRED) };
+    let at_leader = SessionEnd {
+        led: true,
+        served_by: Some(ServerId(2)),
+        ..end(9, 220_000, EndedPart::Session, EXPIRED)
+    };
     let silent = EndCause::Silent { timeout_ms: 10_000, silent_ms: 10_000 };
     let at_follower =
-        SessionEnd { connection: connection(9_000), ..end(9, 19_500, EndedPart::Connection, silent) };
+        SessionEnd { connection: connection(209_000), ..end(9, 219_500, EndedPart::Connection, silent) };
     let parts =
         || vec![records(1, vec![at_leader.clone()], None), records(2, vec![at_follower.clone()], None)];
     let (items, next) = merge(parts(), 10);
     assert_eq!((items.len(), next), (1, None));
     let item = &items[0];
-    assert_eq!((&*item.id, item.server, item.ended_ms, &*item.cause), ("0x9", 2, 20_000, "expired"));
+    assert_eq!((&*item.id, item.server, item.ended_ms, &*item.cause), ("0x9", 2, 220_000, "expired"));
     assert_eq!((item.verdict, &*item.gaps_ms), (Some("client"), &[30, 40, 11_000][..]));
     assert_eq!(item.address.as_deref(), Some("10.0.0.5:4000"));
     assert!(item.sentence.starts_with("The client was paused: "), "{}", item.sentence);

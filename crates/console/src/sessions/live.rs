@@ -55,7 +55,7 @@ impl LiveQuery {
     }
 }
 
-/// A session, as the answer has it. Figures that only the server of its connection knows are `None` from others.
+/// A session, as the answer has it. Other servers than that of its connection leave out what they do not know.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LiveItem {
     pub(crate) id: String,
@@ -96,7 +96,7 @@ impl LiveItem {
         }
     }
 
-    /// The answer of the server that knows the session best.
+    /// The item of the server that knows the session best.
     pub(crate) fn best(all: impl Iterator<Item = LiveItem>) -> Option<LiveItem> {
         all.max_by_key(LiveItem::weight)
     }

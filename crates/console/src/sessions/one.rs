@@ -47,7 +47,7 @@ struct One {
     ephemerals: Vec<String>,
     ephemerals_count: usize,
     sentences: Vec<String>,
-    /// The records, for another server that judges with those of all.
+    /// The records, for another server that judges with all.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<EndsReport>,
 }
@@ -67,7 +67,7 @@ pub(super) async fn one(
 ) -> Result<Response, ApiError> {
     let session = id_of(&id)?;
     let (of, ids) = (console.clone(), caller.ids);
-    let (own, ephemerals, count) = list::aside(move || {
+    let (own, ephemerals, count) = list::aside(&console, move || {
         let part = part(&of.handle, session, &ids);
         let (paths, count) = ephemerals(&of.handle, session, &ids);
         (part, paths, count)

@@ -191,7 +191,7 @@ impl Entry for PathRow {
     }
 
     fn step(&self, place: &Place) -> Place {
-        Place { at: place.at + 1, ..place.clone() }
+        Place { at: place.at.saturating_add(1), ..place.clone() }
     }
 }
 
@@ -212,7 +212,7 @@ impl Entry for SessionRow {
     }
 
     fn step(&self, place: &Place) -> Place {
-        Place { at: place.at + 1, ..place.clone() }
+        Place { at: place.at.saturating_add(1), ..place.clone() }
     }
 }
 

@@ -4,6 +4,7 @@
 mod bounds;
 mod clients;
 mod expire;
+mod members;
 mod operations;
 mod raw;
 mod rights;

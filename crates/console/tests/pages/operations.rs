@@ -103,7 +103,7 @@ async fn hidden_paths_end_where_the_viewer_may_not_look() {
         let paths = page["reads"].as_array().unwrap().iter();
         paths.map(|of| format!("{} {}", of["path"].as_str().unwrap(), of["count"])).collect::<Vec<_>>()
     };
-    // A path that was never there could have been anything: only its nearest parent that exists is shown.
+    // A path that never was could have been any: only its nearest parent that exists is shown.
     assert_eq!(reads(""), ["/open/secret/... 2", "/gone/... 1", "/open/secret 1"]);
     assert_eq!(reads("bob:pw"), reads(""));
     assert_eq!(reads("ann:pw"), ["/gone/... 1", "/open/secret 1", "/open/secret/a 1", "/open/secret/b 1"]);
@@ -111,6 +111,8 @@ async fn hidden_paths_end_where_the_viewer_may_not_look() {
         reads("super:secret"),
         ["/gone/away 1", "/open/secret 1", "/open/secret/a 1", "/open/secret/b 1"]
     );
+    // All that is hidden is counted, also beyond the limit of the list.
+    assert_eq!(site.get("hot?limit=1")["reads"], json!([{ "path": "/open/secret/...", "count": 2 }]));
     let (_, slow) = site.get_as("", "slow");
     let text = slow.to_string();
     assert!(text.contains("/open/secret/...") && !text.contains("/open/secret/a"), "{text}");

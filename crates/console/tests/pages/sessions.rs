@@ -208,7 +208,7 @@ async fn one_session_is_shown_alive_and_unknown() {
     }
 }
 
-/// A path that the tree would not show is not shown here either.
+/// Names that the tree would not show are not shown here either.
 #[tokio::test(flavor = "multi_thread")]
 async fn names_of_hidden_znodes_are_hidden() {
     let site = Site::start();

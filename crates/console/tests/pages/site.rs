@@ -212,28 +212,28 @@ pub(crate) fn names(object: &Value) -> Vec<&str> {
     object.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// An ensemble of three servers.
+/// An ensemble of three servers, which know where each other's consoles are.
 pub(crate) fn ensemble(lines: &str) -> (TempDir, Vec<Site>) {
     let dir = tempfile::tempdir().unwrap();
-    let ports: Vec<[u16; 3]> = (0..3)
-        .map(|_| {
-            let held = [(); 3].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-            held.map(|port| port.local_addr().unwrap().port())
-        })
-        .collect();
-    let mut members = String::new();
-    for (id, [clients, quorum, election]) in (1..).zip(&ports) {
-        writeln!(members, "server.{id}=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{clients}")
-            .unwrap();
+    let ports: Vec<[u16; 4]> = (0..3).map(|_| free()).collect();
+    let (mut members, mut peers) = (String::new(), Vec::new());
+    for (id, [clients, quorum, election, admin]) in (1..).zip(&ports) {
+        let addresses = format!("127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{clients}");
+        writeln!(members, "server.{id}={addresses}").unwrap();
+        peers.push(format!("{id}=127.0.0.1:{admin}"));
     }
-    let start = |id: i64| {
+    let start = |(id, ports): (i64, &[u16; 4])| {
         let home = dir.path().join(format!("server-{id}"));
         write_id(&home.join("data"), id);
-        let text =
-            format!("{}initLimit=50\nsyncLimit=20\nstandaloneEnabled=false\n{members}{lines}\n", open());
-        Site::run(home, &text, None, |_| {})
+        let text = format!(
+            "{}initLimit=50\nsyncLimit=20\nstandaloneEnabled=false\n{members}admin.peers={}\n{lines}\n",
+            open(),
+            peers.join(";")
+        );
+        let admin = ports[3];
+        Site::run(home, &text, None, move |config| config.admin.as_mut().unwrap().address.set_port(admin))
     };
-    let sites: Vec<Site> = (1..=3).map(start).collect();
+    let sites: Vec<Site> = (1..).zip(&ports).map(start).collect();
     let began = Instant::now();
     let serves = |site: &Site| {
         let mode = site.handle.inspect(ostler_server_core::Server::mode);
@@ -244,6 +244,12 @@ pub(crate) fn ensemble(lines: &str) -> (TempDir, Vec<Site>) {
         std::thread::sleep(Duration::from_millis(50));
     }
     (dir, sites)
+}
+
+/// Ports that were free just now.
+fn free<const N: usize>() -> [u16; N] {
+    let held = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    held.map(|port| port.local_addr().unwrap().port())
 }
 
 fn write_id(data: &Path, id: i64) {

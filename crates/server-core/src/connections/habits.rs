@@ -1,4 +1,4 @@
-//! The signs of a client's library in its connection: a few bits, set by the handshake and by each request.
+//! The habits of a client's library: a few bits of each connection, set by the handshake and by each request.
 
 use ostler_proto::{connect::ConnectRequest, id::SessionId, op::Op, path, request::Request};
 

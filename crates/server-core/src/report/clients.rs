@@ -1,4 +1,4 @@
-//! The server's knowledge of its clients' libraries and of the requests that it refuses, for a census in parts.
+//! The clients' libraries, and the requests that are refused, for a census in parts.
 
 use super::live_sessions::shown_id;
 pub use crate::{
@@ -16,7 +16,7 @@ pub struct CountedClient {
     pub conn: ConnId,
     /// Its address.
     pub peer: SocketAddr,
-    /// The signs of its library.
+    /// The habits of its library.
     pub habits: Habits,
     /// The user of its digest, if it has proven no identity by a certificate or by SASL.
     pub digest_only: Option<String>,

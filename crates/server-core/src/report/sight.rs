@@ -24,7 +24,7 @@ impl PathReader {
 const ANCESTORS_MAX: usize = 64;
 const LENGTH_MAX: usize = 4096;
 
-/// It stands for the rest of a path.
+/// The text that stands for the rest of a path.
 pub const HIDDEN: &str = "...";
 
 impl Server {

@@ -55,12 +55,13 @@ impl Server {
     pub fn walk_watches(&self, walk: &mut WatchWalk, max: usize) -> WatchPart {
         let (mut part, mut left) = (WatchPart::default(), max);
         while left > 0 {
+            let is_begun = walk.inside.is_some();
             let Some((conn, target, after)) = self.next_watches(walk, &mut part) else {
                 part.is_last = true;
                 break;
             };
-            // A connection without watches counts, too: looking it up takes time.
-            left -= 1;
+            // A connection counts, also one without watches: looking it up takes time.
+            left -= usize::from(!is_begun);
             let mut last = None;
             for (path, watched) in
                 self.watches.paths_after(conn.watcher(), target, after.as_deref()).take(left)

@@ -295,7 +295,7 @@ impl Server {
         EndsReport { ends, living: self.living(now, query), next, ..self.ends_report(now) }
     }
 
-    /// The keys by which records are chosen, the oldest first. There are at most 4,096.
+    /// The keys of all records, the oldest first. There are at most 4,096.
     pub fn end_keys(&self) -> Vec<EndKey> {
         self.ends.keys()
     }

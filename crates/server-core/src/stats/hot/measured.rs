@@ -7,7 +7,7 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::{hash::Hash, net::IpAddr};
+use core::{cmp::Reverse, hash::Hash, net::IpAddr};
 use hashbrown::{Equivalent, HashMap};
 use ostler_proto::id::SessionId;
 use rustc_hash::FxBuildHasher;
@@ -48,11 +48,15 @@ impl<K: Hash + Eq + Clone> Tally<K> {
         }
     }
 
+    /// The keys with the highest counts. Only those are copied.
     fn top(&self, limit: usize) -> Vec<(K, u64)> {
-        let mut all: Vec<(K, u64)> = self.counts.iter().map(|(key, count)| (key.clone(), *count)).collect();
-        all.sort_unstable_by_key(|(_, count)| core::cmp::Reverse(*count));
-        all.truncate(limit);
-        all
+        let mut all: Vec<(&K, u64)> = self.counts.iter().map(|(key, count)| (key, *count)).collect();
+        if all.len() > limit {
+            all.select_nth_unstable_by_key(limit, |(_, count)| Reverse(*count));
+            all.truncate(limit);
+        }
+        all.sort_unstable_by_key(|(_, count)| Reverse(*count));
+        all.into_iter().map(|(key, count)| (key.clone(), count)).collect()
     }
 }
 
