@@ -62,8 +62,9 @@ const OUTSTANDING: f64 = 1_000.0;
 const SLOW_SYNC_MS: f64 = 100.0;
 /// The share of descriptors from which on more are needed.
 const DESCRIPTORS: f64 = 0.8;
-/// The share of free space from which on a disk counts as full.
+/// A disk counts as full if less than this share of it is free, and less than [`DISK_FREE_BYTES`].
 const DISK_FREE: f64 = 0.1;
+const DISK_FREE_BYTES: u64 = 10 << 30;
 
 /// A server that has answered, with the name by which it was asked.
 pub(crate) type Up<'a> = (&'a str, &'a ServerState);
@@ -314,6 +315,7 @@ fn of_server(server: &ServerState, found: &mut Findings) {
     }
     if let Some(disk) = server.disk
         && (disk.free_bytes as f64) < disk.total_bytes as f64 * DISK_FREE
+        && disk.free_bytes < DISK_FREE_BYTES
     {
         let percent = disk.free_bytes as f64 * 100.0 / (disk.total_bytes as f64).max(1.0);
         add(

@@ -142,6 +142,6 @@ fn the_text_of_the_file_is_kept_without_secrets() {
     let loaded = File::new(text).load().unwrap().config;
     assert_eq!(
         loaded.initial_configuration,
-        "dataDir=/d\nclientPort=2181\nssl.keyStore.password =****\nDigestAuthenticationProvider.superDigest=****\n"
+        "dataDir=/d\nclientPort=2181\nssl.keyStore.password=****\nDigestAuthenticationProvider.superDigest=****\n"
     );
 }
