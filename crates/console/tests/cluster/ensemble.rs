@@ -13,7 +13,12 @@ async fn three_members_are_one_page_whomever_one_asks() {
     let leader = ensemble.until_led(3).await;
     for id in 1..=3 {
         let (_, page) = ensemble
-            .until(id, "ensemble", |page| page["verdict"]["level"] == "ok" && page["quorum"]["present"] == 3)
+            .until(id, "ensemble", |page| {
+                let links = page["links"].as_array().unwrap();
+                let are_up =
+                    links.iter().all(|link| link["election"]["up"] == true && link["quorum"]["up"] != false);
+                page["verdict"]["level"] == "ok" && page["quorum"]["present"] == 3 && are_up
+            })
             .await;
         assert_eq!(
             page["verdict"],
