@@ -6,7 +6,7 @@ mod forecast;
 use crate::{
     error::{ApiError, Code},
     list::{self, Parameters},
-    rights::{Caller, Operator, Viewer},
+    rights::{self, Caller, Operator, Viewer},
     state::Console,
 };
 use axum::{
@@ -261,12 +261,7 @@ pub(crate) async fn send_snapshot(
     State(console): State<Arc<Console>>,
     Viewer(caller): Viewer,
 ) -> Result<Response, ApiError> {
-    if !console.handle.is_operator(&caller.ids) {
-        return Err(ApiError::new(
-            Code::Forbidden,
-            "Your identity may not act on the server (admin.operators).",
-        ));
-    }
+    rights::check_operator(&caller, &console)?;
     console.handle.send_snapshot(operator(&caller)).await.map_err(refusal)
 }
 
