@@ -70,6 +70,8 @@ struct Part<T> {
     goes_on: bool,
     totals: Totals,
     truncated: bool,
+    /// The server's clock when the watches were looked at.
+    as_of_ms: i64,
 }
 
 /// The answer. It has what another server needs to merge it.
@@ -78,6 +80,8 @@ struct Answer<T> {
     #[serde(flatten)]
     list: List<T>,
     totals: Totals,
+    /// When the watches were looked at; of several servers the earliest time.
+    as_of_ms: i64,
     place: Place,
     goes_on: bool,
 }
@@ -132,6 +136,7 @@ where
 fn merge<T: Entry>(parts: Vec<Part<T>>, limit: usize) -> Answer<T> {
     let totals = parts.iter().fold(Totals::default(), |sum, part| sum.add(part.totals));
     let truncated = parts.iter().any(|part| part.truncated);
+    let as_of_ms = parts.iter().map(|part| part.as_of_ms).min().unwrap_or(0);
     let (first, goes_on) =
         parts.first().map_or_else(Default::default, |part| (part.place.clone(), part.goes_on));
     let mut places: Vec<(Place, bool)> =
@@ -159,7 +164,7 @@ fn merge<T: Entry>(parts: Vec<Part<T>>, limit: usize) -> Answer<T> {
         .collect();
     let unfinished = places.iter().zip(&is_unfinished).filter(|(_, goes_on)| **goes_on);
     let next = place::cursor(unfinished.map(|((place, _), _)| place));
-    Answer { list: List { items, next, truncated }, totals, place: first, goes_on }
+    Answer { list: List { items, next, truncated }, totals, as_of_ms, place: first, goes_on }
 }
 
 #[cfg(test)]
@@ -180,6 +185,7 @@ mod tests {
             goes_on,
             totals: Totals { data: 1, paths: 3, ..Totals::default() },
             truncated: false,
+            as_of_ms: server,
         }
     }
 
@@ -191,7 +197,7 @@ mod tests {
     fn the_largest_of_all_servers_come_first_and_each_server_goes_on_where_it_was_left() {
         let answer = merge(vec![part(1, &[9, 5, 1], false), part(2, &[8, 2], false)], 3);
         assert_eq!((counts(&answer), answer.list.next.as_deref()), (vec![9, 8, 5], Some("1:7:12,2:7:11")));
-        assert_eq!((answer.totals.data, answer.totals.paths), (2, 3));
+        assert_eq!((answer.totals.data, answer.totals.paths, answer.as_of_ms), (2, 3, 1));
         let all = merge(vec![part(1, &[9], false), part(2, &[8, 2], false)], 3);
         assert_eq!((counts(&all), all.list.next), (vec![9, 8, 2], None));
         // Nothing is known of what the first server has behind 5.

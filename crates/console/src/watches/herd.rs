@@ -3,6 +3,7 @@
 use super::{Entry, Part, Place, Totals, place};
 use crate::{
     error::ApiError,
+    fan_out::now_ms,
     list::{self, Parameters},
     state::Console,
 };
@@ -58,7 +59,7 @@ pub(super) fn part(
     let place = place::of_server(list::text(parameters, "cursor"), server)?;
     let Some(place) = place else {
         let place = Place { server, ..Place::default() };
-        return Ok(Part { items: Vec::new(), place, goes_on: false, totals, truncated });
+        return Ok(Part { items: Vec::new(), place, goes_on: false, totals, truncated, as_of_ms: now_ms() });
     };
     let rest: Vec<(ConnId, Watched)> =
         all.range(ConnId(place.at.saturating_add(1))..).map(|(conn, watched)| (*conn, *watched)).collect();
@@ -74,7 +75,7 @@ pub(super) fn part(
         }
         list::let_others();
     }
-    Ok(Part { items, place, goes_on, totals, truncated })
+    Ok(Part { items, place, goes_on, totals, truncated, as_of_ms: now_ms() })
 }
 
 /// The connections that a change of this path would notify, and whether there are more.

@@ -6,6 +6,7 @@
 use super::{Entry, Part, Place, Totals, place};
 use crate::{
     error::{ApiError, Code},
+    fan_out::now_ms,
     list::{self, Parameters},
     state::Console,
 };
@@ -28,9 +29,11 @@ use std::{
 const IN_ONE_LOOK: usize = 500;
 const PATHS_MAX: usize = 200_000;
 const SESSIONS_MAX: usize = 100_000;
-/// A survey is used again for this time, and for longer if it has taken long.
-const FRESH: Duration = Duration::from_secs(5);
-const FRESH_TIMES: u32 = 20;
+/// A survey is used again for this time, and for longer if it has taken long: so it takes a hundredth of a thread's time at
+/// most.
+const FRESH: Duration = Duration::from_secs(10);
+const FRESH_MAX: Duration = Duration::from_secs(60);
+const FRESH_TIMES: u32 = 100;
 /// Surveys that are kept: pages go on in the one that they began in.
 const KEPT: usize = 3;
 /// A survey that nobody needs is forgotten after this time, at the next look.
@@ -54,6 +57,8 @@ struct Survey {
     /// Of this session only.
     session: Option<SessionId>,
     made: Instant,
+    /// The same, in ms since 1970.
+    as_of_ms: i64,
     took: Duration,
     /// Those with the most watchers first.
     paths: Vec<(ArcStr, Watchers)>,
@@ -84,7 +89,7 @@ impl Surveys {
 
     fn fresh(&self, session: Option<SessionId>) -> Option<Arc<Survey>> {
         let newest = self.kept().iter().rev().find(|survey| survey.session == session).cloned();
-        newest.filter(|survey| survey.made.elapsed() < FRESH.max(survey.took * FRESH_TIMES))
+        newest.filter(|survey| survey.made.elapsed() < (survey.took * FRESH_TIMES).clamp(FRESH, FRESH_MAX))
     }
 
     /// The survey of a cursor, or one that is fresh, or a new one.
@@ -116,6 +121,7 @@ impl Survey {
             number,
             session,
             made: began,
+            as_of_ms: now_ms(),
             took: Duration::ZERO,
             paths: Vec::new(),
             sessions: Vec::new(),
@@ -270,6 +276,7 @@ pub(super) fn by_path(
         place: survey.place(server, at),
         totals: survey.totals,
         truncated: survey.is_cut,
+        as_of_ms: survey.as_of_ms,
     })
 }
 
@@ -292,6 +299,7 @@ pub(super) fn by_session(console: &Console, parameters: &Parameters) -> Result<P
         place: survey.place(server, at),
         totals: survey.totals,
         truncated: survey.is_cut,
+        as_of_ms: survey.as_of_ms,
     })
 }
 

@@ -54,6 +54,28 @@ fn each_look_is_bounded_with_a_hundred_thousand_watches() {
         }));
     }
     print("watchers of a path", times);
+    site.post_as("super:secret", "hot/measure", r#"{"seconds": 60}"#);
+    let read: Vec<String> = (0..4000).map(|number| format!("/read/{number}")).collect();
+    all[0].watch(Op::Exists, &read);
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        times.push(site.handle.inspect(|server| {
+            let began = Instant::now();
+            let measured = server.measured_hot_paths(Default::default(), 512).unwrap();
+            assert!(measured.hot.reads.len() <= 512);
+            began.elapsed()
+        }));
+    }
+    print("exact counts of more paths than are kept", times);
+    let mut times = Vec::new();
+    for _ in 0..50 {
+        times.push(site.handle.inspect(|server| {
+            let began = Instant::now();
+            assert_eq!(server.clients_after(None, 200).0.len(), 100);
+            began.elapsed()
+        }));
+    }
+    print("100 clients of the census", times);
     let mut times = Vec::new();
     for _ in 0..50 {
         times.push(site.handle.inspect(|server| {
