@@ -54,6 +54,11 @@ impl Scan {
         Scan { zxid: tree.last_processed(), shards, znodes: tree.node_count() }
     }
 
+    /// Ends the view: nothing is shared any more.
+    pub fn clear(&mut self) {
+        self.shards.fill(None);
+    }
+
     /// The number of znodes.
     pub fn znodes(&self) -> usize {
         self.znodes
@@ -121,5 +126,7 @@ mod tests {
         tree.restore_node("/new", None, StatPersisted::default(), (-1, None)).unwrap();
         let shard = scan.take(scan.shard_of(place("/new"))).unwrap();
         assert!(shard.znodes().all(|node| node.path != "/new"));
+        scan.clear();
+        assert!((0..scan.shards()).all(|at| scan.take(at).is_none()));
     }
 }

@@ -54,10 +54,6 @@ impl Refused {
         }
     }
 
-    pub(super) fn no_session(path: &str) -> Refused {
-        Refused::of(path, "the server opens no session for changes now. Is there a quorum?")
-    }
-
     pub(super) fn look(path: &str, refusal: &ZnodeRefusal) -> Refused {
         match refusal {
             ZnodeRefusal::NoNode { .. } => Refused::of(path, "there is no such znode any more."),
@@ -110,6 +106,21 @@ impl Batches {
     }
 }
 
+/// A session for the changes of a run. Waits for a while if the server opens none now, as during an election.
+pub(super) async fn session(console: &Arc<Console>, caller: &Caller, path: &str) -> Result<Client, Refused> {
+    let began = Instant::now();
+    loop {
+        match inner_client::client(console, caller).await {
+            Ok(client) => return Ok(client),
+            Err(_) if began.elapsed() < PATIENCE => tokio::time::sleep(PAUSE).await,
+            Err(_) => {
+                let sentence = "the server opens no session for changes now. Is there a quorum?";
+                return Err(Refused::of(path, sentence));
+            }
+        }
+    }
+}
+
 /// Deletes znodes in this order, each with its version or at any (-1). Those that are gone already count as done. At a
 /// refusal those before it are deleted all the same.
 pub(super) async fn deletes(
@@ -120,7 +131,7 @@ pub(super) async fn deletes(
 ) -> Result<(), Refused> {
     let began = Instant::now();
     while let Some((first, _)) = ops.first() {
-        let client = inner_client::client(console, caller).await.map_err(|_| Refused::no_session(first))?;
+        let client = session(console, caller, first).await?;
         match delete_together(&client, &ops).await {
             Ok(()) => {
                 run.add_done(ops.len());

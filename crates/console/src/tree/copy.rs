@@ -1,7 +1,7 @@
 //! Copies of subtrees, and moves: a copy, and then a delete of what was copied.
 
 use super::{
-    batch::{Batches, Refused, deletes, stopped_at},
+    batch::{Batches, Refused, deletes, session, stopped_at},
     identity, look,
     params::{Body, valid_path},
     plan::{LISTED_MAX, is_small, may_be_whole},
@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     error::{ApiError, Code},
-    inner_client,
     rights::{Caller, Writer},
     state::Console,
 };
@@ -151,7 +150,9 @@ impl Copying {
         let begun = Batches::begin(&self.console, &self.caller, (&self.from, WalkOrder::ParentsFirst));
         let mut batches = begun.map_err(|refused| self.broken_off(&refused))?;
         while let Some(batch) = batches.next(&self.console).await {
-            let client = self.client(&batch[0].path).await.map_err(|refused| self.broken_off(&refused))?;
+            let client = session(&self.console, &self.caller, &batch[0].path)
+                .await
+                .map_err(|refused| self.broken_off(&refused))?;
             let mut whole: Vec<Whole> = Vec::new();
             let (mut bytes, most) = (0, self.console.handle.frame_max() / 2);
             for visited in &batch {
@@ -181,10 +182,6 @@ impl Copying {
     fn broken_off(&self, refused: &Refused) -> End {
         let sentence = format!("{} The part that was copied is there.", stopped_at(refused));
         End::stopped(sentence, vec![refused.path.clone()])
-    }
-
-    async fn client(&self, path: &str) -> Result<Client, Refused> {
-        inner_client::client(&self.console, &self.caller).await.map_err(|_| Refused::no_session(path))
     }
 
     /// A znode with its data and its ACL; `None` if it was deleted meanwhile.

@@ -1,6 +1,6 @@
 //! The changes of one znode that are still in the logs on disk, newest first.
 
-use super::{cursor, idle::Cancelled, look, params::Params, refusal::refused};
+use super::{aside, cursor, idle::Cancelled, look, params::Params, refusal::refused};
 use crate::{
     error::{ApiError, Code},
     rights::{self, Caller},
@@ -76,14 +76,13 @@ pub(super) async fn of_znode(
     let exists = seen.map_err(|refusal| refused(&path, refusal))?;
     let before = from.map_or(applied.0.saturating_add(1), |cursor| cursor.before);
     let working = console.clone();
-    let (of, ids) = (path.clone(), caller.ids.clone());
     let reading = console.tree.history.work(("history", WITHIN), move |cancelled| {
         let files = files(&working)?;
-        let page = Reading { console: &working, path: &of, limit, cancelled }.read(&files, before)?;
-        let rows = shown(&working, &ids, page.rows, is_viewer);
-        Ok((rows, page.next, files.first().map(|file| file.first)))
+        let page = Reading { console: &working, path: &path, limit, cancelled }.read(&files, before)?;
+        Ok((page, files.first().map(|file| file.first)))
     });
-    let (rows, next, back_to) = reading.await?;
+    let (Page { rows, next }, back_to) = reading.await?;
+    let rows = aside(move || Ok(shown(&console, &caller.ids, rows, is_viewer))).await?;
     Ok(Json(json!({
         "items": rows,
         "next": next.as_ref().and_then(cursor::write),

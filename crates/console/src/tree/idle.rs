@@ -1,4 +1,7 @@
 //! Long work on a thread that has the processor only in idle moments, one at a time.
+//!
+//! Such a thread never locks the core: an ordinary thread of any program could take the processor from it, and all clients
+//! would wait until it gets the processor again. So looks are taken by the threads that wait for it.
 
 use crate::error::{ApiError, Code};
 use std::{
@@ -14,14 +17,14 @@ use thread_priority::{
     thread_native_id,
 };
 use tokio::{
-    sync::{Mutex, oneshot},
+    sync::{Mutex, OwnedMutexGuard, oneshot},
     time::timeout,
 };
 
 /// The time for which a caller waits for its turn.
 const TURN_WITHIN: Duration = Duration::from_secs(4);
 
-/// Whether the caller has gone away, or waits no longer.
+/// Whether nobody waits for the result any more.
 #[derive(Clone)]
 pub(super) struct Cancelled(Arc<AtomicBool>);
 
@@ -31,13 +34,19 @@ impl Cancelled {
     }
 }
 
-/// Sets the mark when the request is dropped.
-struct Guard(Arc<AtomicBool>);
+/// Sets the mark when it is dropped, as with the request of a caller who has gone away.
+pub(super) struct Waiter(Arc<AtomicBool>);
 
-impl Drop for Guard {
+impl Drop for Waiter {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Somebody who waits, and the mark for the one who works.
+pub(super) fn waiter() -> (Waiter, Cancelled) {
+    let mark = Arc::new(AtomicBool::new(false));
+    (Waiter(mark.clone()), Cancelled(mark))
 }
 
 /// The turn of the one that works.
@@ -45,46 +54,59 @@ impl Drop for Guard {
 pub(super) struct Turn(Arc<Mutex<()>>);
 
 impl Turn {
-    /// Does some work on a thread of the idle class. `name` says what it is, for those who wait in vain.
+    /// Waits for the turn. `name` says what the others do, for those who wait in vain.
+    pub(super) async fn take(&self, name: &str) -> Result<OwnedMutexGuard<()>, ApiError> {
+        timeout(TURN_WITHIN, self.0.clone().lock_owned()).await.map_err(|_| {
+            ApiError::new(
+                Code::Busy,
+                format!("The {name} of somebody else is under way. Try again in a moment."),
+            )
+        })
+    }
+
+    /// Does some work that needs no look at the core.
     pub(super) async fn work<T: Send + 'static>(
         &self,
         (name, within): (&'static str, Duration),
         work: impl FnOnce(Cancelled) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        let Ok(turn) = timeout(TURN_WITHIN, self.0.clone().lock_owned()).await else {
-            return Err(ApiError::new(
-                Code::Busy,
-                format!("The {name} of somebody else is under way. Try again in a moment."),
-            ));
-        };
-        let mark = Arc::new(AtomicBool::new(false));
-        let (_guard, cancelled) = (Guard(mark.clone()), Cancelled(mark));
+        let turn = self.take(name).await?;
+        let (_waiter, cancelled) = waiter();
         let (done, result) = oneshot::channel();
-        let spawned = thread::Builder::new().name(format!("console-{name}")).spawn(move || {
-            // If the system refuses it, the work is done at normal priority.
-            let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
-            let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+        in_idle_moments(name, move || {
             let worked = work(cancelled);
             drop(turn);
             let _ = done.send(worked);
-        });
-        if spawned.is_err() {
-            return Err(ApiError::new(
-                Code::Busy,
-                "The system gives the server no thread now. Try again later.",
-            ));
-        }
+        })?;
         match timeout(within, result).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => {
                 Err(ApiError::new(Code::Server, "The server has failed to make the answer. See its log."))
             }
-            Err(_) => Err(ApiError::new(
-                Code::Busy,
-                format!("The machine has had no idle moment for the {name}. Try again later."),
-            )),
+            Err(_) => Err(no_idle_moment(name)),
         }
     }
+}
+
+/// Begins some work on a thread of its own.
+pub(super) fn in_idle_moments(
+    name: &'static str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<(), ApiError> {
+    let spawned = thread::Builder::new().name(format!("console-{name}")).spawn(move || {
+        // If the system refuses it, the work is done at normal priority.
+        let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+        let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, idle);
+        work();
+    });
+    spawned
+        .map(drop)
+        .map_err(|_| ApiError::new(Code::Busy, "The system gives the server no thread now. Try again later."))
+}
+
+/// The error of work for which there was no time.
+pub(super) fn no_idle_moment(name: &str) -> ApiError {
+    ApiError::new(Code::Busy, format!("The machine has had no idle moment for the {name}. Try again later."))
 }
 
 #[cfg(test)]

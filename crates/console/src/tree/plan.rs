@@ -263,3 +263,44 @@ fn owners(console: &Console, found: &Found, is_viewer: bool) -> Value {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(name: &str, age: Duration) -> Plan {
+        Plan {
+            path: "/a".into(),
+            kind: PlanKind::Delete,
+            znodes: 1,
+            zxid: Zxid(1),
+            who: vec![Id::new("digest", name)],
+            made: Instant::now().checked_sub(age).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_plan_holds_for_five_minutes_for_its_maker_and_once() {
+        let (plans, ann) = (Plans::default(), [Id::new("digest", "ann")]);
+        plans.keep("1".into(), plan("ann", Duration::from_secs(290)));
+        plans.keep("2".into(), plan("ann", Duration::from_secs(300)));
+        assert!(plans.take("2", PlanKind::Delete, &ann).is_err(), "too old");
+        assert!(plans.take("1", PlanKind::Delete, &[Id::new("digest", "bob")]).is_err());
+        assert!(plans.take("1", PlanKind::SetAcl, &ann).is_err());
+        let taken = plans.take("1", PlanKind::Delete, &ann).unwrap();
+        assert!(plans.take("1", PlanKind::Delete, &ann).is_err(), "used");
+        plans.put_back("1", taken);
+        assert!(plans.take("1", PlanKind::Delete, &ann).is_ok());
+    }
+
+    #[test]
+    fn the_oldest_plan_makes_room() {
+        let (plans, ann) = (Plans::default(), [Id::new("digest", "ann")]);
+        for age in 0..=PLANS_MAX as u64 {
+            plans.keep(age.to_string(), plan("ann", Duration::from_secs(age)));
+        }
+        assert_eq!(locked(&plans.by_id).len(), PLANS_MAX);
+        assert!(plans.take(&(PLANS_MAX - 1).to_string(), PlanKind::Delete, &ann).is_err());
+        assert!(plans.take("0", PlanKind::Delete, &ann).is_ok());
+    }
+}

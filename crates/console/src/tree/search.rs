@@ -1,29 +1,51 @@
 //! The search over all znodes: by path, value, owner, size and time.
 //!
-//! It goes through a view of the tree that later changes do not touch, so the core is locked only to make the view, and to
-//! check for each find whether the caller may read it, and could find it from the top of the search on. After some time
-//! it answers what it has, and goes on in a new view.
+//! One thread goes through a view of the tree that later changes do not touch, in idle moments. Another takes the view, and
+//! checks for each find whether the caller may read it, and could find it from the top of the search on. After some time
+//! the answer is what there is, and the search goes on in a new view.
 
 use super::{
-    BETWEEN_LOOKS, cursor, glob::Glob, idle::Cancelled, look, params::Params, refusal::refused, shown,
+    BETWEEN_LOOKS, aside, cursor,
+    glob::Glob,
+    idle::{Cancelled, in_idle_moments, no_idle_moment, waiter},
+    look,
+    params::Params,
+    refusal::refused,
+    runs::locked,
+    shown,
 };
 use crate::{error::ApiError, rights::Caller, state::Console};
 use axum::{Json, extract::State};
-use ostler_proto::{id::SessionId, path, stat::NodeKind};
+use ostler_proto::{
+    id::{SessionId, Zxid},
+    path,
+    stat::{ExtendedTypes, NodeKind},
+};
 use ostler_server_core::report::znodes::ZnodeReader;
-use ostler_tree::{Znode, scan};
+use ostler_tree::{
+    Znode,
+    scan::{self, Scan, ScanShard},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::{
-    sync::Arc,
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
     thread,
     time::{Duration, Instant},
 };
+use tokio::sync::OwnedMutexGuard;
 
+/// The word for it in sentences, and in the name of its thread.
+const NAME: &str = "search";
 /// A search answers after this time at the latest, and is asked to go on. Meanwhile changes copy what it looks at.
 const SLICE: Duration = Duration::from_secs(2);
-/// The time after which a search that gets no processor is given up.
-const WITHIN: Duration = Duration::from_secs(10);
+/// A search that gets the processor too seldom has this time in addition.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Parts of the view whose finds wait to be checked.
+const AHEAD: usize = 64;
 /// Larger values are not looked into.
 const VALUE_MAX: usize = 4 << 10;
 /// Finds that are checked in one look.
@@ -53,7 +75,7 @@ struct Cursor {
 struct Find {
     place: u16,
     path: String,
-    mzxid: ostler_proto::id::Zxid,
+    mzxid: Zxid,
     kind: NodeKind,
     data_length: usize,
     mtime_ms: i64,
@@ -65,7 +87,7 @@ struct Findings {
     next: Option<Cursor>,
     looked_at: usize,
     of: usize,
-    zxid: ostler_proto::id::Zxid,
+    zxid: Zxid,
 }
 
 /// `GET /tree/search`.
@@ -77,10 +99,11 @@ pub(super) async fn search(
     let wanted = wanted(&params)?;
     let from: Cursor = params.text("cursor").map(cursor::read).transpose()?.unwrap_or_default();
     let limit = params.limit()?;
-    let working = console.clone();
-    let found = console.tree.search.work(("search", WITHIN), move |cancelled| {
+    let turn = console.tree.search.take(NAME).await?;
+    let (_waiter, cancelled) = waiter();
+    let found = aside(move || {
         let reader = ZnodeReader::new(&caller.ids);
-        Search { console: &working, reader, wanted, cancelled }.run(from, limit)
+        Search { console: &console, reader, wanted: Arc::new(wanted) }.run((turn, cancelled), from, limit)
     });
     let found = found.await?;
     Ok(Json(json!({
@@ -152,56 +175,126 @@ fn has_text(data: &[u8], text: &[u8]) -> bool {
 struct Search<'a> {
     console: &'a Console,
     reader: ZnodeReader,
-    wanted: Wanted,
+    wanted: Arc<Wanted>,
+}
+
+/// The finds in a part of the view.
+struct Part {
+    finds: Vec<Find>,
+    /// The place behind the part.
+    upto: Cursor,
+    is_last: bool,
+}
+
+/// The view, and the thread that goes through it.
+struct Walk {
+    scan: Arc<Mutex<Scan>>,
+    types: ExtendedTypes,
+    wanted: Arc<Wanted>,
     cancelled: Cancelled,
+    from: Cursor,
+}
+
+impl Walk {
+    /// Hands over part by part, until the time is over or nobody takes them.
+    fn run(self, parts: &SyncSender<Part>) {
+        let (began, mut from) = (Instant::now(), self.from.clone());
+        let (first, shards) = {
+            let scan = locked(&self.scan);
+            (scan.shard_of(from.place), scan.shards())
+        };
+        for at in first..shards {
+            if began.elapsed() >= SLICE || self.cancelled.is_set() {
+                return;
+            }
+            let Some(shard) = locked(&self.scan).take(at) else { return };
+            let part = self.part(&shard, &from, at + 1 == shards);
+            from = part.upto.clone();
+            if parts.send(part).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn part(&self, shard: &ScanShard, from: &Cursor, is_last: bool) -> Part {
+        let mut finds: Vec<Find> = Vec::new();
+        let (mut last_place, mut looked_at) = (from.place, from.looked_at);
+        for node in shard.znodes() {
+            let place = scan::place(&node.path);
+            last_place = last_place.max(place);
+            let is_behind = (place, &*node.path) > (from.place, &*from.path);
+            looked_at += usize::from(is_behind);
+            let kind = node.stat.ephemeral_owner.kind(self.types);
+            if is_behind && self.wanted.fits(node, kind) {
+                finds.push(Find::of(node, place, kind));
+            }
+        }
+        finds.sort_unstable_by(|one, other| (one.place, &one.path).cmp(&(other.place, &other.path)));
+        // The next shard begins at a later place than the last znode of this one.
+        Part { finds, upto: Cursor { place: last_place, path: LAST.to_owned(), looked_at }, is_last }
+    }
 }
 
 impl Search<'_> {
-    fn run(&self, from: Cursor, limit: usize) -> Result<Findings, ApiError> {
+    fn run(
+        &self,
+        (turn, cancelled): (OwnedMutexGuard<()>, Cancelled),
+        from: Cursor,
+        limit: usize,
+    ) -> Result<Findings, ApiError> {
         let under = &self.wanted.under;
         let seen = look(self.console, |server| {
             let (_, zxid) = server.count_below(&self.reader, under)?;
             Ok((server.tree().scan(), server.tree().types(), zxid))
         });
-        let (mut scan, types, zxid) = seen.map_err(|refusal| refused(under, refusal))?;
-        let (began, of) = (Instant::now(), scan.znodes());
-        let (mut rows, mut looked_at, mut from) = (Vec::new(), from.looked_at, from);
-        let findings = |rows, next: Option<Cursor>, looked_at: usize| {
-            let looked_at = if next.is_none() { of } else { looked_at.min(of) };
-            Ok(Findings { rows, next, looked_at, of, zxid })
-        };
-        for at in scan.shard_of(from.place)..scan.shards() {
-            if began.elapsed() >= SLICE || self.cancelled.is_set() {
-                return findings(rows, Some(Cursor { looked_at, ..from }), looked_at);
-            }
-            let Some(shard) = scan.take(at) else { continue };
-            let mut finds: Vec<Find> = Vec::new();
-            let mut last_place = from.place;
-            for node in shard.znodes() {
-                let place = scan::place(&node.path);
-                last_place = last_place.max(place);
-                let is_behind = (place, &*node.path) > (from.place, &*from.path);
-                looked_at += usize::from(is_behind);
-                let kind = node.stat.ephemeral_owner.kind(types);
-                if is_behind && self.wanted.fits(node, kind) {
-                    finds.push(Find::of(node, place, kind));
-                }
-            }
-            drop(shard);
-            finds.sort_unstable_by(|one, other| (one.place, &one.path).cmp(&(other.place, &other.path)));
-            for some in finds.chunks(CHECKED_AT_ONCE) {
+        let (scan, types, zxid) = seen.map_err(|refusal| refused(under, refusal))?;
+        let of = scan.znodes();
+        let scan = Arc::new(Mutex::new(scan));
+        let (sender, parts) = sync_channel(AHEAD);
+        let (wanted, begin) = (self.wanted.clone(), from.clone());
+        let walk = Walk { scan: scan.clone(), types, wanted, cancelled, from };
+        in_idle_moments(NAME, move || {
+            walk.run(&sender);
+            drop(turn);
+        })?;
+        let found = self.check(&parts, begin, limit);
+        // The thread may wait for the processor for long, and must not keep the view meanwhile.
+        locked(&scan).clear();
+        let (rows, next) = found?;
+        let looked_at = next.as_ref().map_or(of, |next| next.looked_at.min(of));
+        Ok(Findings { rows, next, looked_at, of, zxid })
+    }
+
+    /// Takes parts until there are enough rows, or no more parts.
+    fn check(
+        &self,
+        parts: &Receiver<Part>,
+        mut from: Cursor,
+        limit: usize,
+    ) -> Result<(Vec<Value>, Option<Cursor>), ApiError> {
+        let (until, mut rows) = (Instant::now() + SLICE + PATIENCE, Vec::new());
+        let mut has_begun = false;
+        loop {
+            let part = match parts.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(part) => part,
+                Err(_) if !has_begun => return Err(no_idle_moment(NAME)),
+                Err(_) => return Ok((rows, Some(from))),
+            };
+            has_begun = true;
+            for some in part.finds.chunks(CHECKED_AT_ONCE) {
                 for (find, row) in some.iter().zip(self.checked(some)?) {
                     rows.extend(row);
                     if rows.len() == limit {
-                        let next = Cursor { place: find.place, path: find.path.clone(), looked_at };
-                        return findings(rows, Some(next), looked_at);
+                        let (place, path) = (find.place, find.path.clone());
+                        return Ok((rows, Some(Cursor { place, path, looked_at: part.upto.looked_at })));
                     }
                 }
             }
-            // The next shard begins at a later place than the last znode of this one.
-            from = Cursor { place: last_place, path: LAST.to_owned(), looked_at };
+            if part.is_last {
+                return Ok((rows, None));
+            }
+            from = part.upto;
         }
-        findings(rows, None, looked_at)
     }
 
     /// The rows of those finds that the caller may read now, and that are as they were found.

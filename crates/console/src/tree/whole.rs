@@ -2,7 +2,7 @@
 
 use super::{
     BETWEEN_LOOKS,
-    batch::{Batches, Refused, deletes, stopped_at},
+    batch::{Batches, Refused, deletes, session, stopped_at},
     identity, look,
     params::Body,
     plan::{LISTED_MAX, Plan, PlanKind},
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    inner_client,
     rights::{Caller, Writer},
     state::Console,
 };
@@ -152,9 +151,7 @@ impl Whole {
     async fn set_acls(&self, some: &[Visited], acl: &[Acl]) -> Result<(), Refused> {
         let is_refused = |visited: &Visited| !visited.granted.any_of(Perms::ADMIN) || visited.hides_children;
         let allowed = some.iter().position(is_refused).unwrap_or(some.len());
-        let client = inner_client::client(&self.console, &self.caller)
-            .await
-            .map_err(|_| Refused::no_session(&some[0].path))?;
+        let client = session(&self.console, &self.caller, &some[0].path).await?;
         let sent: Vec<_> =
             some[..allowed].iter().map(|visited| client.set_acl(&visited.path, acl).send()).collect();
         let mut first = None;
