@@ -142,18 +142,16 @@ impl EventStream {
 
     async fn next_event(&mut self) -> Option<Bytes> {
         self.place.has_taken();
-        loop {
-            let (name, data) = match self.wait().await {
-                Next::State(name, data) => (name, data),
-                Next::Beat => ("beat", beat(&*self.console.upgrade()?).into()),
-                Next::End => return None,
-            };
-            let number = self.next;
-            self.next += 1;
-            // The time after which a browser opens the next stream.
-            let retry = if number == 0 { "retry: 2000\n" } else { "" };
-            return Some(format!("{retry}id: {number}\nevent: {name}\ndata: {data}\n\n").into());
-        }
+        let (name, data) = match self.wait().await {
+            Next::State(name, data) => (name, data),
+            Next::Beat => ("beat", beat(&*self.console.upgrade()?).into()),
+            Next::End => return None,
+        };
+        let number = self.next;
+        self.next += 1;
+        // The time after which a browser opens the next stream.
+        let retry = if number == 0 { "retry: 2000\n" } else { "" };
+        Some(format!("{retry}id: {number}\nevent: {name}\ndata: {data}\n\n").into())
     }
 
     /// Waits for a topic that has changed, or for the next beat.

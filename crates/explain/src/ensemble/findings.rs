@@ -62,8 +62,9 @@ const OUTSTANDING: f64 = 1_000.0;
 const SLOW_SYNC_MS: f64 = 100.0;
 /// The share of descriptors from which on more are needed.
 const DESCRIPTORS: f64 = 0.8;
-/// The share of free space from which on a disk counts as full.
+/// The share of free space from which on a disk counts as full, unless it has this number of bytes.
 const DISK_FREE: f64 = 0.1;
+const DISK_ENOUGH: u64 = 4 << 30;
 
 /// A server that has answered, with the name by which it was asked.
 pub(crate) type Up<'a> = (&'a str, &'a ServerState);
@@ -169,6 +170,33 @@ fn quorum(up: &[Up<'_>], asked: &BTreeSet<i64>, found: &mut Findings) {
             }
         };
         found.add(Gravity::Grave, sentence, way_out, [server.id]);
+    }
+}
+
+/// A connection between two servers that should be there and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingLink {
+    /// The server that misses it.
+    pub from: i64,
+    /// The other one.
+    pub to: i64,
+    /// The port: `election` or `quorum`.
+    pub port: &'static str,
+    /// Why it cannot be had.
+    pub error: Option<String>,
+}
+
+impl MissingLink {
+    /// What to say of it where both servers run.
+    pub fn finding(&self) -> Finding {
+        let MissingLink { from, to, port, error } = self;
+        let why = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        Finding {
+            gravity: Gravity::Warning,
+            sentence: format!("Server {from} has no connection to server {to} at the {port} port{why}."),
+            way_out: "Look at the network and the firewall between the two.".into(),
+            servers: vec![*from, *to],
+        }
     }
 }
 
@@ -313,6 +341,7 @@ fn of_server(server: &ServerState, found: &mut Findings) {
         add(Gravity::Grave, format!("{who} has met an error that it cannot mend."), "Read its log.");
     }
     if let Some(disk) = server.disk
+        && disk.free_bytes < DISK_ENOUGH
         && (disk.free_bytes as f64) < disk.total_bytes as f64 * DISK_FREE
     {
         let percent = disk.free_bytes as f64 * 100.0 / (disk.total_bytes as f64).max(1.0);
