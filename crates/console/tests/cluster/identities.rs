@@ -1,4 +1,4 @@
-//! What lets a server ask another one where the pages are not for everybody.
+//! The ways in which a server may ask another one whose pages are not for everybody.
 
 use crate::members::{Ensemble, PATIENCE, get, get_as, row};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};

@@ -187,7 +187,7 @@ pub struct MissingLink {
 }
 
 impl MissingLink {
-    /// What to say of it where both servers run.
+    /// The finding, if both servers run.
     pub fn finding(&self) -> Finding {
         let MissingLink { from, to, port, error } = self;
         let why = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));

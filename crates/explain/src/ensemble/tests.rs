@@ -196,6 +196,22 @@ fn a_server_in_a_new_epoch_is_behind_by_its_transactions() {
 }
 
 #[test]
+fn the_voters_are_those_of_the_leaders_configuration() {
+    let mut servers = all_well();
+    servers[0].voters.insert(4, "h4:2888".into());
+    let of = |servers: &[ServerState]| {
+        let observed = |state: &ServerState| Observed {
+            url: String::new(),
+            id: Some(state.id),
+            answer: Ok(state.clone()),
+        };
+        quorum_count(&servers.iter().map(observed).collect::<Vec<_>>()).voters
+    };
+    assert_eq!(of(&servers), 3);
+    assert_eq!(of(&servers[..1]), 4, "nobody else is known");
+}
+
+#[test]
 fn a_leader_vouches_for_a_follower_that_did_not_answer() {
     let leader = ServerState { synced: vec![1, 3], ..server(2, "leader") };
     let all = [
