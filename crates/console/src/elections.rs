@@ -11,6 +11,7 @@ use axum::{
     extract::{Query, State},
 };
 use ostler_explain::{
+    ensemble::ServerKind,
     file::{AskedServer, ElectionsFile},
     occasion::occasions,
     records::Elections,
@@ -146,14 +147,16 @@ async fn record(asked: &Asked) -> Result<TimedRecord, Silence> {
         }
         Err(silence) => silence,
     };
-    match words::elections(&asked.member).await {
-        Some(record) => Ok(record),
-        None if silence.kind == SilenceKind::NoConsole => {
-            let reason = format!("{} has no record of elections: a server of Java keeps none.", at());
-            Err(Silence { reason, ..silence })
-        }
-        None => Err(silence),
+    if let Some(record) = words::elections(&asked.member).await {
+        return Ok(record);
     }
+    let state = words::state(&asked.member).await;
+    if state.is_some_and(|state| state.kind == ServerKind::Java) {
+        let reason = format!("{} is a server of Java, which keeps no record of its elections.", at());
+        return Err(Silence { kind: SilenceKind::NoConsole, reason });
+    }
+    // A port without a console whose words tell nothing either.
+    Err(Silence { kind: silence.kind.without_words(), ..silence })
 }
 
 #[cfg(test)]

@@ -151,7 +151,9 @@ fn capital(name: &str) -> String {
 fn merged(console: &Console, mut all: Vec<Known>) -> Value {
     all.sort_by_key(|known| known.row.id);
     let observed: Vec<Observed> = all.iter().map(|known| known.observed.clone()).collect();
-    let found = findings(&observed);
+    let mut found = findings(&observed);
+    found.extend(missing_links(&all));
+    found.sort_by_key(|finding| finding.gravity);
     let verdict = verdict(&observed, &found);
     let count = quorum_count(&observed);
     let epochs = rows::epochs(all.iter().flat_map(|known| &known.epochs));
@@ -183,6 +185,17 @@ fn merged(console: &Console, mut all: Vec<Known>) -> Value {
         "links": all.iter().flat_map(|known| &known.links).collect::<Vec<_>>(),
         "epochs": epochs,
     })
+}
+
+/// The connections that should be there: with a leader, those of the election port between servers that follow it.
+fn missing_links(all: &[Known]) -> Vec<Finding> {
+    let works = |id: i64| {
+        all.iter().any(|known| {
+            known.row.id == id && known.observed.answer.as_ref().is_ok_and(ServerState::is_in_quorum)
+        })
+    };
+    let links = all.iter().flat_map(|known| &known.links).filter(|link| works(link.from) && works(link.to));
+    links.filter_map(links::LinkRow::missing).map(|missing| missing.finding()).collect()
 }
 
 fn finding(of: &Finding) -> Value {

@@ -105,6 +105,13 @@ impl Member {
     }
 }
 
+impl SilenceKind {
+    /// The kind if the four-letter words do not show that the server is one of Java.
+    pub(crate) fn without_words(self) -> SilenceKind {
+        if self == SilenceKind::NoConsole { SilenceKind::Silent } else { self }
+    }
+}
+
 impl Silence {
     pub(crate) fn silent(reason: String) -> Silence {
         Silence { kind: SilenceKind::Silent, reason }

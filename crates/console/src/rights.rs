@@ -179,7 +179,9 @@ impl FromRequestParts<Arc<Console>> for Caller {
 /// Whether a caller may see the pages about the server.
 pub(crate) fn is_viewer(caller: &Caller, headers: &HeaderMap, console: &Console) -> bool {
     let is_open = console.handle.may_view(&caller.conn, headers) == MayView::Yes;
-    (is_open && !console.handle.has_viewers()) || console.handle.is_viewer(&caller.ids)
+    (is_open && !console.handle.has_viewers())
+        || console.handle.is_viewer(&caller.ids)
+        || console.handle.is_member(&caller.conn)
 }
 
 impl FromRequestParts<Arc<Console>> for Viewer {

@@ -5,7 +5,7 @@ pub mod four_letter;
 pub mod state;
 pub mod verdict;
 
-pub use findings::{Finding, Gravity, findings};
+pub use findings::{Finding, Gravity, MissingLink, findings};
 pub use state::{DigestAt, DiskSpace, Observed, ServerKind, ServerState};
 pub use verdict::{Level, QuorumCount, Verdict, quorum_count, verdict};
 

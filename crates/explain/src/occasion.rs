@@ -5,10 +5,14 @@
 //! elect: it joined, and that is an occasion of its own.
 
 use crate::{
-    records::{Elected, Search},
+    records::{Elected, Moment, Search},
     witness::Witness,
 };
-use ostler_proto::id::{Epoch, ServerId};
+use ostler_proto::{
+    election::PeerState,
+    id::{Epoch, ServerId},
+};
+use ostler_zab::election::{ElectionEvent, Verdict};
 
 /// One server's share: its searches, of which only the last can have succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +80,20 @@ impl Part<'_> {
     /// Its server has not looked for a leader since.
     fn is_latest(&self) -> bool {
         self.witness.elections.searches.last().is_some_and(|last| std::ptr::eq(last, self.decisive()))
+    }
+
+    /// Whether it has elected its leader by the votes of servers that looked for one, too. If not, others told it who leads.
+    fn has_counted(&self) -> bool {
+        let moments = &self.decisive().moments;
+        let is_end = |moment: &Moment| matches!(moment.event, ElectionEvent::Elected { .. });
+        let Some(end) = moments.iter().position(is_end) else { return false };
+        let votes = moments[..end].iter().rev().filter_map(|moment| match moment.event {
+            ElectionEvent::Received {
+                state, verdict: Verdict::Counted | Verdict::Adopted { .. }, ..
+            } => Some(state),
+            _ => None,
+        });
+        votes.take(1).any(|last| last == PeerState::Looking)
     }
 
     /// The leaders, each with its epoch.
@@ -156,8 +174,8 @@ fn occasions_of_epoch<'a>(
     };
     let took_part = |part: &Part<'_>| begun.is_none_or(|begun| part.began() <= begun);
     let (mut founders, mut joined): (Vec<Part<'_>>, Vec<Part<'_>>) = parts.into_iter().partition(took_part);
-    // Without the leader's word, a single server may as well have joined.
-    if founders.len() == 1 && founders[0].server() != leader {
+    // Without the leader's word, a single server may as well have joined, unless it has counted votes.
+    if founders.len() == 1 && founders[0].server() != leader && !founders[0].has_counted() {
         joined.append(&mut founders);
     }
     if !founders.is_empty() {

@@ -298,6 +298,20 @@ fn without_the_leaders_word_those_who_elected_it_tell() {
     );
 }
 
+/// As with a leader of Java, which keeps no record.
+#[test]
+fn one_server_that_has_counted_votes_tells_of_an_election() {
+    let [two, _] = takeover();
+    let witnesses = [two];
+    let occasions = occasions(&witnesses);
+    assert_eq!(occasions[0].kind, Kind::Formed { leader: ServerId(3), epoch: Epoch(2) });
+    let text = Page::new(&occasions, &witnesses, &[]).to_string();
+    assert!(
+        text.starts_with("Server 3 leads epoch 2 since 12:00:00.231: 2 of 3 voters backed it; 11 ms"),
+        "{text}"
+    );
+}
+
 #[test]
 fn an_epoch_that_is_over_is_told_in_the_past() {
     let [two, mut three] = takeover();

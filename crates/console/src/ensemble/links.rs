@@ -1,5 +1,7 @@
 //! The connections between members, as this server knows its own.
 
+use crate::fan_out::now_ms;
+use ostler_explain::ensemble::MissingLink;
 use ostler_proto::id::ServerId;
 use ostler_server::admin::{AdminHandle, ElectionLinkReport};
 use ostler_server_core::quorum::{MemberReport, QuorumLink};
@@ -13,6 +15,19 @@ pub(crate) struct LinkRow {
     pub(crate) election: LinkState,
     /// `None` where there should be none: only a leader and its learners have one.
     pub(crate) quorum: Option<QuorumLinkState>,
+}
+
+/// A connection that has been missing for this time is named: after an election they are made anew.
+const MISSING_FOR_MS: i64 = 10_000;
+
+impl LinkRow {
+    /// The connection of the election port, if it has been missing for long.
+    pub(super) fn missing(&self) -> Option<MissingLink> {
+        let LinkState { up, since_ms, error } = &self.election;
+        let is_missing = !up && since_ms.is_some_and(|since| now_ms().saturating_sub(since) > MISSING_FOR_MS);
+        let (from, to, error) = (self.from, self.to, error.clone());
+        is_missing.then_some(MissingLink { from, to, port: "election", error })
+    }
 }
 
 /// A connection of the election port.
@@ -86,5 +101,27 @@ impl QuorumLinkState {
             error: None,
             round_trip_ms: link.round_trip_us.map(|us| us as f64 / 1000.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_is_missing_for_long_is_named() {
+        let row = |up, ago_ms| LinkRow {
+            from: 1,
+            to: 2,
+            election: LinkState { up, since_ms: Some(now_ms() - ago_ms), error: Some("refused".into()) },
+            quorum: None,
+        };
+        assert_eq!(row(true, 60_000).missing(), None);
+        assert_eq!(row(false, 1_000).missing(), None);
+        let missing = row(false, 60_000).missing().unwrap();
+        assert_eq!(
+            missing.finding().sentence,
+            "Server 1 has no connection to server 2 at the election port: refused."
+        );
     }
 }

@@ -101,7 +101,7 @@ impl Row {
             role: state.role(),
             address: state.address.clone(),
             admin: state.admin.clone(),
-            epoch: state.epoch.or((!state.is_standalone()).then_some((state.zxid.0 >> 32) as u32)),
+            epoch: state.epoch,
             zxid: Some(format!("0x{:x}", state.zxid.0)),
             clients: state.count("num_alive_connections"),
             sessions: state.count("global_sessions"),
@@ -127,6 +127,8 @@ impl Row {
         Row {
             state: if is_java { "java" } else { "answered" },
             reason: Some(reason),
+            // At least that of its last transaction.
+            epoch: Some((state.zxid.0 >> 32) as u32).filter(|epoch| *epoch > 0),
             clock_off_ms: None,
             ..Row::answered(id, name, state)
         }
@@ -135,8 +137,8 @@ impl Row {
     /// A server that has not answered.
     pub(crate) fn silent(id: i64, name: String, silence: &Silence) -> Row {
         // A port without a console whose words tell nothing either.
-        let state = if silence.state() == "java" { "silent" } else { silence.state() };
-        Row::empty(id, name, state, Some(silence.reason.clone()))
+        let silence = Silence { kind: silence.kind.without_words(), reason: silence.reason.clone() };
+        Row::empty(id, name, silence.state(), Some(silence.reason))
     }
 
     /// Adds how far it is behind the leader.

@@ -225,6 +225,13 @@ async fn a_member_of_java_is_shown_by_its_words() {
     assert_eq!((two["role"].as_str(), two["zxid"].as_str()), (Some("following"), Some("0x10000000a")));
     assert_eq!((two["clients"].as_u64(), two["sessions"].as_u64()), (Some(4), Some(9)));
     assert!(two["reason"].as_str().unwrap().starts_with("It is a server of Java"), "{two:#}");
+    let (_, elections) = get(ensemble.admin(1), "elections").await;
+    let of_java = row(&elections, 2);
+    assert_eq!(of_java["state"], "java", "{of_java:#}");
+    assert!(
+        of_java["reason"].as_str().unwrap().ends_with("which keeps no record of its elections."),
+        "{of_java:#}"
+    );
     assert_eq!(row(&page, 3)["state"], "silent", "another server answers at its port for clients: {page:#}");
     let findings: Vec<&str> =
         page["findings"].as_array().unwrap().iter().filter_map(|one| one["sentence"].as_str()).collect();

@@ -5,5 +5,6 @@
 mod elections;
 mod ensemble;
 mod events;
+mod identities;
 mod made_up;
 mod members;

@@ -99,7 +99,8 @@ impl Ensemble {
             let Ports { clients, quorum, election, admin } = ports;
             text +=
                 &format!("server.{other}=127.0.0.1:{quorum}:{election}:participant;127.0.0.1:{clients}\n");
-            peers.push(format!("{other}=127.0.0.1:{admin}"));
+            let scheme = if self.more.contains("admin.needClientAuth") { "https://" } else { "" };
+            peers.push(format!("{other}={scheme}127.0.0.1:{admin}"));
         }
         if !self.more.contains("admin.peers") {
             text += &format!("admin.peers={}\n", peers.join(";"));

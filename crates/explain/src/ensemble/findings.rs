@@ -173,6 +173,33 @@ fn quorum(up: &[Up<'_>], asked: &BTreeSet<i64>, found: &mut Findings) {
     }
 }
 
+/// A connection between two servers that should be there and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingLink {
+    /// The server that misses it.
+    pub from: i64,
+    /// The other one.
+    pub to: i64,
+    /// The port: `election` or `quorum`.
+    pub port: &'static str,
+    /// Why it cannot be had.
+    pub error: Option<String>,
+}
+
+impl MissingLink {
+    /// The finding, if both servers run.
+    pub fn finding(&self) -> Finding {
+        let MissingLink { from, to, port, error } = self;
+        let why = error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        Finding {
+            gravity: Gravity::Warning,
+            sentence: format!("Server {from} has no connection to server {to} at the {port} port{why}."),
+            way_out: "Look at the network and the firewall between the two.".into(),
+            servers: vec![*from, *to],
+        }
+    }
+}
+
 /// Whether each number stands for one server.
 fn identities(up: &[Up<'_>], found: &mut Findings) {
     let mut by_id: BTreeMap<i64, Vec<&str>> = BTreeMap::new();

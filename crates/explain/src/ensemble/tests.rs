@@ -135,6 +135,9 @@ fn trees_configurations_and_numbers_are_compared() {
     servers[0].disk = Some(DiskSpace { free_bytes: 5, total_bytes: 100 });
     only(servers, Gravity::Warning, "The disk of server 1 is nearly full: 5% are free.");
     let mut servers = all_well();
+    servers[0].disk = Some(DiskSpace { free_bytes: 5 << 30, total_bytes: 100 << 30 });
+    assert_eq!(of(servers), [], "there is room for long");
+    let mut servers = all_well();
     for (server, kind) in servers.iter_mut().zip([ServerKind::Java, ServerKind::Ostler, ServerKind::Ostler]) {
         (server.kind, server.version) = (kind, format!("{kind:?}"));
     }
@@ -190,6 +193,22 @@ fn a_server_in_a_new_epoch_is_behind_by_its_transactions() {
         assert_eq!(transactions_behind(&at(2, zxid), &leader), behind, "{zxid:x}");
     }
     assert_eq!(transactions_behind(&at(1, 0x1_0000_0009), &leader), None, "it has not come to this epoch");
+}
+
+#[test]
+fn the_voters_are_those_of_the_leaders_configuration() {
+    let mut servers = all_well();
+    servers[0].voters.insert(4, "h4:2888".into());
+    let of = |servers: &[ServerState]| {
+        let observed = |state: &ServerState| Observed {
+            url: String::new(),
+            id: Some(state.id),
+            answer: Ok(state.clone()),
+        };
+        quorum_count(&servers.iter().map(observed).collect::<Vec<_>>()).voters
+    };
+    assert_eq!(of(&servers), 3);
+    assert_eq!(of(&servers[..1]), 4, "nobody else is known");
 }
 
 #[test]

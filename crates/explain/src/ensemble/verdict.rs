@@ -65,8 +65,12 @@ pub fn quorum_count(all: &[Observed]) -> QuorumCount {
 }
 
 pub(super) fn count(up: &[Up<'_>]) -> QuorumCount {
-    let voters: BTreeMap<i64, String> = up.iter().flat_map(|(_, server)| server.voters.clone()).collect();
     let leader = leader(up);
+    // The leader's configuration is in force; others may be behind it.
+    let voters: BTreeMap<i64, String> = match leader.filter(|leader| !leader.voters.is_empty()) {
+        Some(leader) => leader.voters.clone(),
+        None => up.iter().flat_map(|(_, server)| server.voters.clone()).collect(),
+    };
     // A leader knows its followers, also those that were not asked or did not answer.
     let mut working: BTreeSet<i64> = leader.iter().flat_map(|leader| leader.synced.iter().copied()).collect();
     working.extend(up.iter().filter(|(_, server)| server.is_in_quorum()).map(|(_, server)| server.id));

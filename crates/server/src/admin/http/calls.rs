@@ -1,6 +1,6 @@
 //! Calls to the admin servers of other members, for pages about the whole ensemble.
 
-use super::handle::AdminHandle;
+use super::{handle::AdminHandle, router::AdminConn};
 use crate::{config::AdminPeer, peers::ElectionLinkReport};
 use ostler_tls::material::{TlsFileError, TlsMaterial};
 use rustls::{ClientConfig, pki_types::ServerName};
@@ -79,6 +79,21 @@ impl AdminHandle {
     /// The election connections to the other members; none of a standalone server.
     pub fn election_links(&self) -> Vec<ElectionLinkReport> {
         self.state.driver.election_links()
+    }
+
+    /// Whether a caller has the certificate of a member's host: one that `ssl.quorum.trustStore.*` trusts, so a member, which
+    /// asks for the pages about the ensemble. A name that stands for several hosts does not count.
+    pub fn is_member(&self, conn: &AdminConn) -> bool {
+        if conn.certificate.is_none() {
+            return false;
+        }
+        let mut names = (*conn.names).clone();
+        names.dns.retain(|name| !name.starts_with('*'));
+        self.state.driver.inspect(|server| {
+            let Some(member) = server.member_report() else { return false };
+            let hosts = member.membership.servers.values().flat_map(|server| &server.addresses);
+            hosts.map(|address| &address.host).any(|host| names.cover(host))
+        })
     }
 
     /// The admin servers of `admin.peers`.

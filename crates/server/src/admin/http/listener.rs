@@ -16,7 +16,7 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use ostler_proto::acl::Id;
-use ostler_tls::{detect::FirstBytes, principal};
+use ostler_tls::{detect::FirstBytes, names::CertificateNames, principal};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -84,7 +84,7 @@ impl NewConn {
     async fn serve(self, security: PortSecurity, router: Router) {
         let _ = self.stream.set_nodelay(true);
         let (idle, peer) = (self.idle, self.peer);
-        let conn = AdminConn { peer, has_tls: false, certificate: None };
+        let conn = AdminConn { peer, has_tls: false, certificate: None, names: Arc::default() };
         let done = match security {
             PortSecurity::Plain => serve_http(self.stream, conn, router, idle).await,
             PortSecurity::Tls(config) => self.serve_tls(config, router).await,
@@ -106,16 +106,18 @@ impl NewConn {
         let accepting = TlsAcceptor::from(config.current()).accept(self.stream);
         let late = |_| io::Error::other(HandshakeError::Late(HANDSHAKE_WITHIN));
         let stream = timeout(HANDSHAKE_WITHIN, accepting).await.map_err(late)??;
-        let certificate = proven(&stream);
-        let conn = AdminConn { peer: self.peer, has_tls: true, certificate };
+        let (certificate, names) = proven(&stream).unzip();
+        let names = Arc::new(names.unwrap_or_default());
+        let conn = AdminConn { peer: self.peer, has_tls: true, certificate, names };
         serve_http(stream, conn, router, self.idle).await
     }
 }
 
-/// The identity of the client's certificate.
-fn proven(stream: &TlsStream<TcpStream>) -> Option<Id> {
+/// The identity of the client's certificate, and the names that it is for.
+fn proven(stream: &TlsStream<TcpStream>) -> Option<(Id, CertificateNames)> {
     let certificate = stream.get_ref().1.peer_certificates()?.first()?;
-    principal::subject_name(certificate).ok().map(|name| Id::new("x509", name))
+    let name = principal::subject_name(certificate).ok()?;
+    Some((Id::new("x509", name), CertificateNames::of(certificate)))
 }
 
 /// Tells browsers to come by TLS, as Java does.

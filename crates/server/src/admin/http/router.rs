@@ -19,6 +19,7 @@ use axum::{
 };
 use ostler_proto::acl::{Id, Perms};
 use ostler_server_core::OperatorLogin;
+use ostler_tls::names::CertificateNames;
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc};
 use tokio::task::spawn_blocking;
@@ -32,6 +33,8 @@ pub struct AdminConn {
     pub has_tls: bool,
     /// The identity that the client's certificate proves.
     pub certificate: Option<Id>,
+    /// The names that the certificate is for.
+    pub names: Arc<CertificateNames>,
 }
 
 type Shared = State<Arc<AdminState>>;
