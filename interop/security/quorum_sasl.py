@@ -119,6 +119,7 @@ def check():
     parser.add_argument("--peers", default="java3.9,java3.8", help="the other servers (default: %(default)s)")
     parser.add_argument("--kerberos", action="store_true", help="log in by Kerberos in place of DIGEST-MD5")
     args = parser.parse_args()
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     makes = [args.server, *args.peers.split(",")]
     [command(make) for make in makes]  # skips what this machine has not
     folder = work_folder("quorum-sasl")

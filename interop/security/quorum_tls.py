@@ -83,6 +83,7 @@ def check():
     parser.add_argument("--peers", default="java3.9,java3.8", help="the other servers (default: %(default)s)")
     parser.add_argument("--kind", default="pem", choices=("pem", "p12", "jks"), help="format of the stores")
     args = parser.parse_args()
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     makes = [args.server, *args.peers.split(",")]
     [command(make) for make in makes]  # skips what this machine has not
     try:

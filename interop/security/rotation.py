@@ -294,6 +294,7 @@ def check():
     parser.add_argument("--peers", default="", help="the other servers, such as java3.9,java3.9 (default: the first)")
     parser.add_argument("--ostler", default="", help="Ostler's program, for `certs` (default: that of --server)")
     args = parser.parse_args()
+    os.environ.setdefault("LEVEL", "INFO")  # Java's log then says how learners are synchronized
     makes = [args.server, *args.peers.split(",")] if args.peers else [args.server] * 3
     [command(make) for make in makes]  # skips what this machine has not
     try:
