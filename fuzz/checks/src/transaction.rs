@@ -1,10 +1,14 @@
 //! Fuzzes transaction records, as in logs and between servers.
 
+use ostler_inspect::view::{DataForm, TxnView};
 use ostler_proto::txn::TxnRecord;
 
-/// A record that is decoded, encoded and decoded again is the same.
+/// A record that is decoded, encoded and decoded again is the same. `ostler inspect` can show it.
 pub fn check(bytes: &[u8]) {
     let Ok(record) = TxnRecord::read(bytes) else { return };
+    let shown =
+        serde_json::to_vec(&TxnView::of(&record, DataForm::Text)).expect("a view has numbers and strings");
+    assert!(shown.len() <= (16 << 10) + 400 * bytes.len(), "{} bytes", shown.len());
     let mut written = Vec::new();
     record.write(&mut written);
     if bytes.iter().all(|byte| *byte < 0xF0) {

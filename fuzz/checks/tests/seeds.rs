@@ -2,26 +2,28 @@
 //! without libFuzzer.
 
 use ostler_fuzz_checks::{
-    client_session, config_file, connection, election_door, epoch_file, frames, handshake, jaas, log_files,
-    logins, membership, quorum_packets, reply, request, sasl, snapshot_file, stores, transaction,
-    tree_stream, vote, words,
+    client_session, config_file, connection, election_door, election_records, epoch_file, frames, handshake,
+    jaas, log_files, logins, member_words, membership, quorum_packets, reply, request, sasl, snapshot_file,
+    stores, transaction, tree_stream, vote, words,
 };
 use ostler_storage::snapshot::Compression;
 use std::{collections::BTreeSet, fs, path::Path};
 
 type Check = fn(&[u8]);
 
-const CHECKS: [(&str, Check); 23] = [
+const CHECKS: [(&str, Check); 25] = [
     ("client_session", client_session::check),
     ("connect", handshake::check),
     ("connection", connection::check),
     ("election_door", election_door::check),
+    ("election_records", election_records::check),
     ("epoch_file", epoch_file::check),
     ("four_letter_words", words::check),
     ("frames", frames::check),
     ("jaas", jaas::check),
     ("log_reader", log_files::check),
     ("logins", logins::check),
+    ("member_words", member_words::check),
     ("membership", membership::check),
     ("quorum_packets", quorum_packets::check),
     ("reply", reply::check),
