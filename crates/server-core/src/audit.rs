@@ -98,6 +98,10 @@ pub enum AuditOperation {
     SendSnapshot,
     /// An operator has old snapshots and logs removed.
     Purge,
+    /// An operator replaces all data of a standalone server by a snapshot.
+    RestoreSnapshot,
+    /// An operator has a share of the connections closed.
+    ShedConnections,
 }
 
 impl AuditOperation {
@@ -118,6 +122,8 @@ impl AuditOperation {
             AuditOperation::ServerStop => "serverStop",
             AuditOperation::TakeSnapshot => "takeSnapshot",
             AuditOperation::SendSnapshot => "sendSnapshot",
+            AuditOperation::RestoreSnapshot => "restoreSnapshot",
+            AuditOperation::ShedConnections => "shedConnections",
             AuditOperation::Purge => "purge",
         }
     }

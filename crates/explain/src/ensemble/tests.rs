@@ -135,7 +135,7 @@ fn trees_configurations_and_numbers_are_compared() {
     servers[0].disk = Some(DiskSpace { free_bytes: 5, total_bytes: 100 });
     only(servers, Gravity::Warning, "The disk of server 1 is nearly full: 5% are free.");
     let mut servers = all_well();
-    servers[0].disk = Some(DiskSpace { free_bytes: 5 << 30, total_bytes: 100 << 30 });
+    servers[0].disk = Some(DiskSpace { free_bytes: 50 << 30, total_bytes: 1_000 << 30 });
     assert_eq!(of(servers), [], "there is room for long");
     let mut servers = all_well();
     for (server, kind) in servers.iter_mut().zip([ServerKind::Java, ServerKind::Ostler, ServerKind::Ostler]) {

@@ -40,7 +40,7 @@ fn has_open(pid: u32, folders: &[PathBuf]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
+    use crate::repair::tests::user_of;
 
     #[test]
     fn a_process_with_an_open_file_is_found() {
@@ -48,7 +48,7 @@ mod tests {
         let path = dir.path().join("log.1");
         let file = fs::File::create(&path).unwrap();
         assert_eq!(users(&[dir.path()]), [0; 0], "the own process does not count");
-        let mut other = Command::new("sleep").arg("60").stdin(Stdio::from(file)).spawn().unwrap();
+        let mut other = user_of(file);
         let found = users(&[dir.path()]);
         other.kill().unwrap();
         other.wait().unwrap();

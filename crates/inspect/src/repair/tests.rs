@@ -14,8 +14,22 @@ use ostler_storage::{
     snapshot::{Compression, SnapshotTarget, SnapshotTrailer, SnapshotWriter},
     txnlog::{LogOptions, TxnLog},
 };
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Command},
+    sync::{Arc, RwLock},
+};
 use tempfile::TempDir;
+
+/// Repairs hold it for reading. Before a child runs its program, it has the files of all tests open.
+static CHILDREN: RwLock<()> = RwLock::new(());
+
+/// A program that has this file open.
+pub(super) fn user_of(file: fs::File) -> Child {
+    let _no_repair = CHILDREN.write().unwrap();
+    Command::new("sleep").arg("60").stdin(file).spawn().unwrap()
+}
 
 struct Folder {
     _dir: TempDir,
@@ -85,6 +99,7 @@ impl Folder {
     }
 
     fn apply(&self, plan: &Plan) -> Start {
+        let _no_child = CHILDREN.read().unwrap();
         let lock = FolderLock::take(&self.folders).unwrap();
         let applied = apply(&self.folders, plan, &lock).unwrap();
         for action in &plan.actions {
@@ -226,8 +241,7 @@ fn good_data_are_dropped_only_to_the_transaction_that_is_named() {
 fn a_folder_in_use_is_not_touched() {
     let folder = Folder::new();
     let plan = folder.plan(Some(7)).unwrap();
-    let open = fs::File::open(folder.path("log.5")).unwrap();
-    let mut user = std::process::Command::new("sleep").arg("60").stdin(open).spawn().unwrap();
+    let mut user = user_of(fs::File::open(folder.path("log.5")).unwrap());
     let lock = FolderLock::take(&folder.folders).unwrap();
     let refused = apply(&folder.folders, &plan, &lock);
     user.kill().unwrap();

@@ -286,7 +286,9 @@ impl Server {
     fn forwarded(&mut self, cx: &mut Context<'_>, from: &Forwarded<'_>, code: i32, body: &[u8]) {
         let session = from.session;
         self.stats.writes.to_prepare += 1;
+        // Each connection of a client has an identity, that of its address at least. So no client passes for an operator.
         if code == Op::CloseSession.code()
+            && from.ids.all().is_empty()
             && let Some(by) = ActingOperator::of_body(body)
         {
             return self.expire_session(cx, session, Some(by));

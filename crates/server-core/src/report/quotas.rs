@@ -41,13 +41,24 @@ impl NamespaceQuota {
 pub struct QuotaWalk {
     /// Limits and usage by namespace, as far as the walk has come.
     pub found: BTreeMap<String, NamespaceQuota>,
-    /// Znodes that are left, and how many children of each are done.
-    rest: Vec<(String, usize)>,
+    /// Znodes that are left, each with the last of its children that is done.
+    rest: Vec<(String, Option<String>)>,
 }
 
 impl Default for QuotaWalk {
     fn default() -> QuotaWalk {
-        QuotaWalk { found: BTreeMap::new(), rest: Vec::from([(String::from(path::QUOTA_ROOT), 0)]) }
+        QuotaWalk { found: BTreeMap::new(), rest: Vec::from([(String::from(path::QUOTA_ROOT), None)]) }
+    }
+}
+
+/// Namespaces above this number are left out: clients can make very many.
+const NAMESPACES_MAX: usize = 1_000;
+
+impl QuotaWalk {
+    fn add(&mut self, namespace: &str, of: &QuotaNode<'_>, numbers: QuotaNumbers) {
+        if self.found.len() < NAMESPACES_MAX || self.found.contains_key(namespace) {
+            self.found.entry(namespace.into()).or_default().add(of, numbers);
+        }
     }
 }
 
@@ -57,23 +68,23 @@ impl Server {
     pub fn walk_quotas(&self, walk: &mut QuotaWalk, max: usize) -> bool {
         let mut left = max;
         while left > 0 {
-            let Some((at, from)) = walk.rest.pop() else { return true };
+            let Some((at, done)) = walk.rest.pop() else { return true };
             let before = walk.rest.len();
-            let child = |name| (alloc::format!("{at}/{name}"), 0);
-            let children: Vec<_> = self.tree.children(&at).skip(from).take(left).map(child).collect();
-            let is_leaf = from == 0 && children.is_empty();
-            if children.len() == left {
-                walk.rest.push((at.clone(), from + left));
+            let from = (done.as_deref().unwrap_or_default(), done.is_some());
+            let names = self.tree.children_from(&at, from, left);
+            let is_leaf = done.is_none() && names.is_empty();
+            if names.len() == left {
+                walk.rest.push((at.clone(), names.last().cloned()));
             }
-            left = left.saturating_sub(children.len() + 1);
-            walk.rest.extend(children);
+            left = left.saturating_sub(names.len() + 1);
+            walk.rest.extend(names.iter().map(|name| (alloc::format!("{at}/{name}"), None)));
             let namespace = at[path::QUOTA_ROOT.len()..].split('/').nth(1);
             let data = self.tree.get(&at).and_then(|node| node.data.as_deref());
             if is_leaf
                 && walk.rest.len() == before
                 && let (Some(quota), Some(namespace), Some(data)) = (classify(&at), namespace, data)
             {
-                walk.found.entry(namespace.into()).or_default().add(&quota, QuotaNumbers::parse(data));
+                walk.add(namespace, &quota, QuotaNumbers::parse(data));
             }
         }
         walk.rest.is_empty()

@@ -255,10 +255,22 @@ impl SessionEnds {
     fn select(&self, query: &EndsQuery) -> (Vec<SessionEnd>, Option<u64>) {
         let limit = query.limit.clamp(1, ANSWER_MAX);
         let first = self.records.front().map_or(1, |end| end.number);
-        let skipped = usize::try_from((query.after + 1).saturating_sub(first)).unwrap_or(usize::MAX);
+        let skipped =
+            usize::try_from(query.after.saturating_add(1).saturating_sub(first)).unwrap_or(usize::MAX);
         let mut found = self.records.iter().skip(skipped).filter(|end| query.is_about(end));
         let ends: Vec<SessionEnd> = found.by_ref().take(limit).cloned().collect();
         let next = found.next().and_then(|_| ends.last()).map(|end| end.number);
         (ends, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_may_be_asked_for() {
+        let query = EndsQuery { after: u64::MAX, limit: usize::MAX, ..EndsQuery::default() };
+        assert_eq!(SessionEnds::default().select(&query), (Vec::new(), None));
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     member::{Member, SESSION, at, config},
 };
 use ostler_proto::{
-    connect::ConnectRequest, id::SessionId, jute::Writer, op::Op, password::password_of,
+    acl::Id, connect::ConnectRequest, id::SessionId, jute::Writer, op::Op, password::password_of,
     quorum_packet::Packet, stat::ExtendedTypes, txn::Txn,
 };
 use ostler_server_core::{
@@ -14,6 +14,7 @@ use ostler_server_core::{
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
+use std::borrow::Cow;
 
 const TIMEOUT_MS: i32 = 10_000;
 const TICK_MS: u64 = 2_000;
@@ -183,6 +184,15 @@ fn a_follower_asks_its_leader_to_end_a_session_in_the_operators_name() {
     leader.request(2, Op::CloseSession, &[]);
     leader.hears(LinkId(2), Packet::Ack(at(2, 2)));
     assert!(leader.server.has_session(SESSION));
+
+    // Clients choose their bodies. They always have an identity.
+    let ids = vec![Id::new("ip", "10.0.0.1")];
+    let (code, body) = (Op::CloseSession.code(), Cow::Borrowed(&**body));
+    leader.hears(LinkId(3), Packet::Request { session: SESSION, cxid: 2, code, body, ids });
+    leader.hears(LinkId(2), Packet::Ack(at(2, 3)));
+    let report = leader.server.session_ends(Now::default(), &all);
+    let causes: Vec<&EndCause> = report.ends.iter().map(|end| &end.cause).collect();
+    assert_eq!(causes, [&EndCause::ClosedByClient]);
 }
 
 /// A leader lists all sessions, and the server of each as far as it knows.

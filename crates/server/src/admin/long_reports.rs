@@ -9,9 +9,9 @@ use ostler_server_core::{
     ConnId, Server,
     input::Now,
     report::quotas::{NamespaceQuota, QuotaWalk},
-    sessions::Scope,
+    sessions::{Scope, ends::LivingSession},
 };
-use std::{collections::BTreeMap, thread, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, thread, time::Duration};
 
 /// The number of entries of a part. Taking them needs a few tenths of a millisecond.
 const PART: usize = 500;
@@ -51,6 +51,26 @@ pub(super) fn connections(driver: &Driver) -> Vec<ShownConn> {
         }
     }
     all
+}
+
+/// Living sessions of this many clients of an address are shown.
+const LIVING_MAX: usize = 100;
+
+/// The living sessions whose clients have this address, those of the oldest connections first.
+pub(super) fn living_at(driver: &Driver, now: Now, address: SocketAddr) -> Vec<LivingSession> {
+    let mut living = Vec::new();
+    for part in connection_numbers(driver).chunks(PART) {
+        living.extend(driver.inspect(|server| server.living_at(now, address, part)));
+        if living.len() >= LIVING_MAX {
+            break;
+        }
+        if part.len() == PART {
+            thread::sleep(BETWEEN_PARTS);
+        }
+    }
+    living.truncate(LIVING_MAX);
+    living.sort_unstable_by_key(|one| (one.established_ms, one.session));
+    living
 }
 
 /// The quotas of all namespaces.

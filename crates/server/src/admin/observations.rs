@@ -1,7 +1,7 @@
 //! The answers of the commands `session_ends`, `slow_requests` and `hot_paths`, from the parameters behind the question
 //! mark. All are bounded, and paged by `after` and `limit`.
 
-use crate::driver::Driver;
+use crate::{admin::long_reports, driver::Driver};
 use ostler_server_core::{
     sessions::ends::{self, EndsQuery, EndsReport, session_of},
     stats::{
@@ -35,7 +35,11 @@ pub struct BadParameter {
 pub(crate) fn session_ends(driver: &Driver, parameters: &Parameters) -> Result<EndsReport, BadParameter> {
     let query = ends_query(parameters)?;
     let now = driver.clock.now();
-    Ok(driver.inspect(|server| server.session_ends(now, &query)))
+    let mut report = driver.inspect(|server| server.session_ends(now, &query));
+    if let (None, Some(address)) = (query.session, query.address) {
+        report.living = long_reports::living_at(driver, now, address);
+    }
+    Ok(report)
 }
 
 /// The last slow requests: `after=N`, `limit=N`.

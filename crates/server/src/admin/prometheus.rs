@@ -23,7 +23,7 @@ use prometheus::{
     TextEncoder,
     proto::{self, LabelPair, Metric, MetricFamily, MetricType, Quantile},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Instant};
 use tokio::task::spawn_blocking;
 
 /// The type of the text, as Java names it.
@@ -35,33 +35,59 @@ pub(crate) struct Exporter {
     reports: Arc<Reports>,
     /// Whether the figures of the process are shown.
     with_process: bool,
+    /// The figures of the last scrape, and when it began.
+    last: tokio::sync::Mutex<Option<(Instant, Arc<Vec<MetricFamily>>)>>,
 }
 
 impl Exporter {
     pub(crate) fn new(driver: Arc<Driver>, reports: Arc<Reports>, with_process: bool) -> Exporter {
-        Exporter { driver, reports, with_process }
+        Exporter { driver, reports, with_process, last: tokio::sync::Mutex::default() }
     }
 
     /// The answer to a scrape; `name[]` asks for some of the names.
     pub(crate) async fn scrape(self: Arc<Self>, query: Vec<(String, String)>) -> Response {
-        // Figures of files and of quotas are gathered, too, so this is not for a thread that serves clients.
-        let made = spawn_blocking(move || {
-            let view = self.reports.view(&self.driver, Word::Mntr);
-            let mut families = families(&view);
-            if self.with_process {
-                families.extend(process_metrics::families(view.gauges.uptime_ms));
-            }
-            text(families, &query)
-        });
-        match made.await {
+        let Some(families) = self.figures().await else {
+            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        };
+        match spawn_blocking(move || text(&families, &query)).await {
             Ok(text) => ([(header::CONTENT_TYPE, HeaderValue::from_static(TEXT))], text).into_response(),
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
     }
 }
 
+impl Exporter {
+    /// The figures of a moment after the question. One scrape gathers them at a time; those who have waited for it share
+    /// the next ones. `None` if its thread has ended early.
+    async fn figures(self: Arc<Self>) -> Option<Arc<Vec<MetricFamily>>> {
+        let asked = Instant::now();
+        let mut last = self.last.lock().await;
+        if let Some((began, families)) = &*last
+            && *began >= asked
+        {
+            return Some(families.clone());
+        }
+        let began = Instant::now();
+        let _turn = self.reports.turns.figures().await;
+        let of = self.clone();
+        // Figures of files and of quotas are gathered, too, so this is not for a thread that serves clients.
+        let families = Arc::new(spawn_blocking(move || of.gather()).await.ok()?);
+        *last = Some((began, families.clone()));
+        Some(families)
+    }
+
+    fn gather(&self) -> Vec<MetricFamily> {
+        let view = self.reports.view(&self.driver, Word::Mntr);
+        let mut families = families(&view);
+        if self.with_process {
+            families.extend(process_metrics::families(view.gauges.uptime_ms));
+        }
+        families
+    }
+}
+
 /// Writes those families that the query asks for.
-fn text(families: Vec<MetricFamily>, query: &[(String, String)]) -> String {
+fn text(families: &[MetricFamily], query: &[(String, String)]) -> String {
     let asked: Vec<&str> = query.iter().filter(|(key, _)| key == "name[]").map(|(_, name)| &**name).collect();
     let is_asked = |family: &&MetricFamily| asked.is_empty() || asked.iter().any(|name| is_of(family, name));
     let mut out = String::new();
@@ -264,7 +290,7 @@ mod tests {
 
     #[test]
     fn each_kind_has_the_lines_of_java() {
-        let ask = |name: &str| text(families(&view()), &[("name[]".into(), name.into())]);
+        let ask = |name: &str| text(&families(&view()), &[("name[]".into(), name.into())]);
         assert_eq!(
             ask("commit_count"),
             "# HELP commit_count commit_count\n# TYPE commit_count counter\ncommit_count 7\n"
@@ -286,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_histogram_counts_up_to_each_bound() {
-        let shown = text(families(&view()), &[("name[]".into(), "ostler_readlatency_milliseconds".into())]);
+        let shown = text(&families(&view()), &[("name[]".into(), "ostler_readlatency_milliseconds".into())]);
         for line in
             ["le=\"0\"} 0", "le=\"1\"} 1", "le=\"2\"} 2", "le=\"8\"} 2", "le=\"16\"} 3", "le=\"+Inf\"} 3"]
         {

@@ -79,6 +79,9 @@ pub(crate) struct Turns {
     answers: Arc<Semaphore>,
     /// One answer is made at a time: clients need the other cores.
     making: Arc<Mutex<()>>,
+    /// The same for all figures, which have their own turn: programs that watch the server ask for them, and long answers
+    /// take long.
+    figures: Arc<Mutex<()>>,
 }
 
 impl Turns {
@@ -86,6 +89,11 @@ impl Turns {
     pub(crate) async fn long(&self) -> Option<LongTurn> {
         let kept = self.answers.clone().acquire_owned().await.ok()?;
         Some(LongTurn { _kept: kept, _making: self.making.clone().lock_owned().await })
+    }
+
+    /// Waits for the turn of an answer with all figures.
+    pub(crate) async fn figures(&self) -> OwnedMutexGuard<()> {
+        self.figures.clone().lock_owned().await
     }
 }
 
@@ -97,7 +105,11 @@ pub(crate) struct LongTurn {
 
 impl Default for Turns {
     fn default() -> Turns {
-        Turns { answers: Arc::new(Semaphore::new(LONG_ANSWERS)), making: Arc::default() }
+        Turns {
+            answers: Arc::new(Semaphore::new(LONG_ANSWERS)),
+            making: Arc::default(),
+            figures: Arc::default(),
+        }
     }
 }
 

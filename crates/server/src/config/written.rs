@@ -201,15 +201,18 @@ fn is_hidden(key: &str) -> bool {
     }
 }
 
-/// The text of a configuration, without the values of secrets.
+/// The text of a configuration, without the values of secrets. Lines that are commented out count, too: they may be the
+/// secrets of yesterday.
 pub(super) fn masked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        let key = key_of(line);
+        let (sign, rest) = uncommented(line);
+        let key = key_of(rest);
         let hides = key.is_some_and(is_hidden);
         match key {
             Some(key) if hides => {
+                out += sign;
                 out += key;
                 out += "=****";
             }
@@ -230,10 +233,15 @@ pub(super) fn masked(text: &str) -> String {
     out
 }
 
-/// The key of a line of a properties file: up to `=`, `:` or white space. `None` for a comment or an empty line.
+/// The signs of a comment before a line, and the line behind them.
+fn uncommented(line: &str) -> (&str, &str) {
+    let rest = line.trim_start_matches(|c: char| matches!(c, '#' | '!') || c.is_whitespace());
+    line.split_at(line.len() - rest.len())
+}
+
+/// The key of a line of a properties file: up to `=`, `:` or white space. `None` for an empty line.
 fn key_of(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    if line.is_empty() || line.starts_with(['#', '!']) {
+    if line.is_empty() {
         return None;
     }
     line.split(|c: char| matches!(c, '=' | ':') || c.is_whitespace()).next()
@@ -261,6 +269,10 @@ mod tests {
             "ssl.keyStore.pasword=hunter2",
             "my.passphrase=hunter2",
             "DB_PWD=hunter2",
+            "#ssl.keyStore.password=hunter2",
+            "  ## ssl.keyStore.password : hunter2",
+            "!DigestAuthenticationProvider.superDigest=hunter2",
+            "#ssl.keyStore.password=\\\n# hunter2",
         ] {
             let shown = masked(&format!("tickTime=2000\n{line}\nclientPort=1\n"));
             assert!(!shown.contains(secret) && !shown.contains("ter2"), "{line}: {shown}");
@@ -269,7 +281,8 @@ mod tests {
                 "{line}: {shown}"
             );
         }
-        let plain = "# password=x\nserver.1=a:1:2\ndataDir=/a\\\n  /b\nsessionPasswords=derived\n";
+        let plain =
+            "# A remark.\n#clientPort=2\nserver.1=a:1:2\ndataDir=/a\\\n  /b\nsessionPasswords=derived\n";
         assert_eq!(masked(plain), plain);
     }
 }

@@ -14,6 +14,7 @@ use crate::{
 };
 use alloc::{format, vec::Vec};
 use arcstr::ArcStr;
+use core::net::SocketAddr;
 use ostler_proto::id::{ServerId, SessionId};
 use ostler_tree::{Change, TreeEvent};
 
@@ -22,8 +23,6 @@ const PATHS_MAX: usize = 16;
 const PATHS_BYTES_MAX: usize = 16 << 10;
 /// The most siblings that are looked at to find who is next in line, for one session.
 const SIBLINGS_MAX: usize = 4096;
-/// The most living sessions in an answer.
-const LIVING_MAX: usize = 100;
 /// The shortest time without work that counts as a pause of the process, ms.
 const PAUSE_MIN_MS: u64 = 300;
 
@@ -289,10 +288,12 @@ impl Server {
         }
     }
 
-    /// The records of ended connections and sessions that a query asks for.
+    /// The records of ended connections and sessions that a query asks for. If it asks for an address, the living sessions
+    /// are left to [`Server::living_at`], because there may be very many connections.
     pub fn session_ends(&self, now: Now, query: &EndsQuery) -> EndsReport {
         let (ends, next) = self.ends.select(query);
-        EndsReport { ends, living: self.living(now, query), next, ..self.ends_report(now) }
+        let living = query.session.and_then(|session| self.living_session(now, session));
+        EndsReport { ends, living: living.into_iter().collect(), next, ..self.ends_report(now) }
     }
 
     /// The keys of all records, the oldest first. There are at most 4,096.
@@ -319,17 +320,11 @@ impl Server {
         }
     }
 
-    fn living(&self, now: Now, query: &EndsQuery) -> Vec<LivingSession> {
-        if let Some(session) = query.session {
-            return self.living_session(now, session).into_iter().collect();
-        }
-        let Some(wanted) = query.address else { return Vec::new() };
-        let open =
-            self.connections.iter().filter(|(_, state)| !state.is_closed() && is_at(state.peer, wanted));
-        let sessions = open.filter_map(|(_, state)| self.living_session(now, state.session()?));
-        let mut living: Vec<LivingSession> = sessions.take(LIVING_MAX).collect();
-        living.sort_unstable_by_key(|one| (one.established_ms, one.session));
-        living
+    /// The living sessions among these connections whose clients have this address.
+    pub fn living_at(&self, now: Now, wanted: SocketAddr, conns: &[ConnId]) -> Vec<LivingSession> {
+        let all = conns.iter().filter_map(|conn| self.connections.get(*conn));
+        let open = all.filter(|state| !state.is_closed() && is_at(state.peer, wanted));
+        open.filter_map(|state| self.living_session(now, state.session()?)).collect()
     }
 
     fn living_session(&self, now: Now, session: SessionId) -> Option<LivingSession> {

@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     Input, SnapshotTurn,
-    audit::{AuditOperation, AuditRecord, AuditResult, Operator},
+    audit::{AuditOperation, Operator},
 };
 use ostler_storage::{
     StorageError,
@@ -202,7 +202,7 @@ impl AdminHandle {
     /// The plan is another one by now, or a file cannot be removed.
     pub fn purge(&self, keep: usize, planned: &[String], operator: Operator<'_>) -> Result<Purge, NotDone> {
         let done = self.purge_unaudited(keep, planned);
-        self.audit(operator, AuditOperation::Purge, done.is_ok());
+        self.state.audit(operator, AuditOperation::Purge, done.is_ok());
         if let Ok(purged) = &done
             && !purged.removes.is_empty()
         {
@@ -232,7 +232,7 @@ impl AdminHandle {
         operator: Operator<'_>,
     ) -> Result<Option<WrittenSnapshot>, NotDone> {
         let taken = self.take_snapshot_unaudited(within).await;
-        self.audit(operator, AuditOperation::TakeSnapshot, taken.is_ok());
+        self.state.audit(operator, AuditOperation::TakeSnapshot, taken.is_ok());
         taken
     }
 
@@ -272,7 +272,7 @@ impl AdminHandle {
     /// The identities may not, one was sent a short while ago, or it cannot be written.
     pub async fn send_snapshot(&self, operator: Operator<'_>) -> Result<Response, NotDone> {
         let sent = self.send_snapshot_unaudited(operator.ids).await;
-        self.audit(operator, AuditOperation::SendSnapshot, sent.is_ok());
+        self.state.audit(operator, AuditOperation::SendSnapshot, sent.is_ok());
         sent
     }
 
@@ -295,15 +295,6 @@ impl AdminHandle {
         match Space::of(folder) {
             Some(Space { free_bytes: free, .. }) if free < needed => Err(NotDone::NoSpace { free, needed }),
             _ => Ok(()),
-        }
-    }
-
-    fn audit(&self, operator: Operator<'_>, operation: AuditOperation, is_done: bool) {
-        let driver = &self.state.driver;
-        if let Some(audit) = &driver.audit {
-            let result = if is_done { AuditResult::Success } else { AuditResult::Failure };
-            let wall_ms = driver.clock.now().wall_ms;
-            audit.push(Box::new(AuditRecord::of_operator(wall_ms, operator, operation, result)));
         }
     }
 }

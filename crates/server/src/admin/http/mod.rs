@@ -19,4 +19,5 @@ mod member_bodies;
 mod pages;
 pub(crate) mod router;
 pub(crate) mod state;
+mod temporary_folder;
 pub(crate) mod whole;

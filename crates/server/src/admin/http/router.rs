@@ -18,7 +18,10 @@ use axum::{
     routing::{any, get},
 };
 use ostler_proto::acl::{Id, Perms};
-use ostler_server_core::OperatorLogin;
+use ostler_server_core::{
+    OperatorLogin,
+    audit::{AuditOperation, Operator},
+};
 use ostler_tls::names::CertificateNames;
 use serde_json::json;
 use std::{net::SocketAddr, sync::Arc};
@@ -100,24 +103,49 @@ async fn command(
             "this command is not asked by this method",
         );
     }
-    if let Err(refused) = allowed(&state, &conn, request.headers(), (command.right(), command.name())) {
-        return *refused;
-    }
-    match command {
-        Command::Snapshot => whole::snapshot(state, &query).await,
-        Command::ShedConnections => whole::shed_connections(state, request.into_body()).await,
-        Command::Restore => whole::restore(state, request.into_body()).await,
-        _ => shown(state, command, query).await,
-    }
+    let allowed = allowed(&state, &conn, request.headers(), (command.right(), command.name()));
+    let act = act_of(command, &query);
+    let audited = |ids: &[Id], is_done| {
+        if let Some(act) = act {
+            state.audit(Operator { ids, address: conn.peer.ip() }, act, is_done);
+        }
+    };
+    let ids = match allowed {
+        Ok(ids) => ids,
+        Err(refused) => {
+            audited(&[], false);
+            return *refused;
+        }
+    };
+    let answer = match command {
+        Command::Snapshot => whole::snapshot(state.clone(), &query).await,
+        Command::ShedConnections => whole::shed_connections(state.clone(), request.into_body()).await,
+        Command::Restore => whole::restore(state.clone(), request.into_body()).await,
+        _ => return shown(state, command, query).await,
+    };
+    audited(&ids, answer.status().is_success());
+    answer
+}
+
+/// The act that the audit log has a record of.
+fn act_of(command: Command, query: &Query) -> Option<AuditOperation> {
+    Some(match command {
+        Command::Snapshot if whole::is_sent(query) => AuditOperation::SendSnapshot,
+        Command::Snapshot => AuditOperation::TakeSnapshot,
+        Command::ShedConnections => AuditOperation::ShedConnections,
+        Command::Restore => AuditOperation::RestoreSnapshot,
+        _ => return None,
+    })
 }
 
 /// The answer to a command that shows something. It is made on a thread of its own, because it may read files and may be
 /// gathered in parts; long ones wait for their turn.
 async fn shown(state: Arc<AdminState>, command: Command, query: Query) -> Response {
-    let turn = if command.is_long() { state.reports.turns.long().await } else { None };
+    let long = if command.is_long() { state.reports.turns.long().await } else { None };
+    let figures = if command == Command::Monitor { Some(state.reports.turns.figures().await) } else { None };
     let made = spawn_blocking(move || {
         let text = json::text(&commands::answer(&state, command, &query));
-        drop(turn);
+        drop((long, figures));
         text
     });
     match made.await {
@@ -141,16 +169,16 @@ pub(super) fn verdict(state: &AdminState, conn: &AdminConn, headers: &HeaderMap,
     decide(state.exposure, right, caller)
 }
 
-/// Checks whether the caller may ask. The error is the answer.
+/// Checks whether the caller may ask. Returns the identities that they had to prove. The error is the answer.
 fn allowed(
     state: &AdminState,
     conn: &AdminConn,
     headers: &HeaderMap,
     (right, name): (Right, &str),
-) -> Result<(), Box<Response>> {
+) -> Result<Vec<Id>, Box<Response>> {
     let refused = |status, error: &str| Err(Box::new(refusal(status, name, error)));
     let needed = match verdict(state, conn, headers, right) {
-        Verdict::Allowed => return Ok(()),
+        Verdict::Allowed => return Ok(Vec::new()),
         Verdict::OtherSite => {
             return refused(
                 StatusCode::FORBIDDEN,
@@ -163,14 +191,14 @@ fn allowed(
         return refused(StatusCode::UNAUTHORIZED, "Auth info is missing for the command");
     };
     match may(state, conn, header, needed) {
-        Some(true) => Ok(()),
-        Some(false) => refused(StatusCode::FORBIDDEN, "Not authorized"),
+        Some((ids, true)) => Ok(ids),
+        Some((_, false)) => refused(StatusCode::FORBIDDEN, "Not authorized"),
         None => refused(StatusCode::UNAUTHORIZED, "Not authenticated"),
     }
 }
 
-/// `None` if the login fails.
-fn may(state: &AdminState, conn: &AdminConn, header: &str, needed: Perms) -> Option<bool> {
+/// The identities of a login, and whether they have the permissions. `None` if the login fails.
+fn may(state: &AdminState, conn: &AdminConn, header: &str, needed: Perms) -> Option<(Vec<Id>, bool)> {
     let (scheme, data) = scheme_and_data(header)?;
     let login = OperatorLogin {
         address: conn.peer.ip(),
@@ -180,7 +208,8 @@ fn may(state: &AdminState, conn: &AdminConn, header: &str, needed: Perms) -> Opt
     };
     state.driver.inspect(|server| {
         let ids = server.operator_ids(login)?;
-        Some(server.operator_may(&ids, needed))
+        let may = server.operator_may(&ids, needed);
+        Some((ids, may))
     })
 }
 

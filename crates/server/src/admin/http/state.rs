@@ -1,12 +1,13 @@
 //! The parts of the server that requests of the admin server need.
 
-use super::access::Exposure;
+use super::{access::Exposure, temporary_folder};
 use crate::{
     admin::{prometheus::Exporter, reports::Reports},
     config::{AdminSettings, KeyInForce, ServerConfig},
     driver::Driver,
 };
 use ostler_data_dir::snapshots::SnapshotSettings;
+use ostler_server_core::audit::{AuditOperation, AuditRecord, AuditResult, Operator};
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -26,6 +27,10 @@ pub(crate) struct AdminState {
     pub(super) keys: Arc<[KeyInForce]>,
     pub(super) snapshot_limit: RateLimit,
     pub(super) restore_limit: RateLimit,
+    /// Held while a snapshot is written: two would be written into one folder.
+    pub(super) snapshot_turn: Arc<tokio::sync::Mutex<()>>,
+    /// The same for one that comes.
+    pub(super) restore_turn: tokio::sync::Mutex<()>,
 }
 
 impl AdminState {
@@ -40,6 +45,7 @@ impl AdminState {
             settings if settings.open_to_all => Exposure::Open,
             _ => Exposure::Guarded,
         };
+        temporary_folder::remove_all_left(&snapshots.folders.snapshots);
         AdminState {
             exporter: Arc::new(Exporter::new(driver.clone(), reports.clone(), true)),
             driver,
@@ -50,7 +56,18 @@ impl AdminState {
             keys: config.keys.clone(),
             snapshot_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
             restore_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
+            snapshot_turn: Arc::default(),
+            restore_turn: tokio::sync::Mutex::default(),
             settings: settings.clone(),
+        }
+    }
+
+    /// Notes an operator's act on the server as a whole in the audit log.
+    pub(super) fn audit(&self, operator: Operator<'_>, operation: AuditOperation, is_done: bool) {
+        if let Some(audit) = &self.driver.audit {
+            let result = if is_done { AuditResult::Success } else { AuditResult::Failure };
+            let wall_ms = self.driver.clock.now().wall_ms;
+            audit.push(Box::new(AuditRecord::of_operator(wall_ms, operator, operation, result)));
         }
     }
 }

@@ -8,6 +8,7 @@ use super::{
     json::Object,
     router::{refusal, reply},
     state::AdminState,
+    temporary_folder::{RESTORED, SENT, TemporaryFolder},
 };
 use crate::admin::long_reports;
 use axum::{
@@ -37,8 +38,6 @@ use tokio_util::io::ReaderStream;
 
 /// The longest body of a command that is not `restore`.
 const BODY_MAX: usize = 64 << 10;
-/// A folder in dataDir for a snapshot that is only sent.
-const FOLDER: &str = "snapshot-being-sent";
 
 /// A snapshot of this moment: as a file, or kept in dataDir with `streaming=false`.
 pub(super) async fn snapshot(state: Arc<AdminState>, query: &Query) -> Response {
@@ -49,9 +48,15 @@ pub(super) async fn snapshot(state: Arc<AdminState>, query: &Query) -> Response 
     if !state.snapshot_limit.take(Instant::now()) {
         return null_error(StatusCode::TOO_MANY_REQUESTS, name);
     }
-    let is_sent = query.get("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"));
-    let written =
-        spawn_blocking(move || if is_sent { write_to_send(&state).map(Some) } else { keep(&state) });
+    let Ok(turn) = state.snapshot_turn.clone().try_lock_owned() else {
+        return null_error(StatusCode::TOO_MANY_REQUESTS, name);
+    };
+    let is_sent = is_sent(query);
+    let written = spawn_blocking(move || {
+        let written = if is_sent { write_to_send(&state) } else { keep(&state) };
+        drop(turn);
+        written
+    });
     match written.await {
         Ok(Ok(Some(snapshot))) if is_sent => snapshot.sent(),
         Ok(Ok(Some(snapshot))) => snapshot.named(name),
@@ -64,13 +69,25 @@ pub(super) async fn snapshot(state: Arc<AdminState>, query: &Query) -> Response 
     }
 }
 
+/// Whether the snapshot is the answer, and not a file that stays.
+pub(super) fn is_sent(query: &Query) -> bool {
+    query.get("streaming").is_none_or(|streaming| streaming.eq_ignore_ascii_case("true"))
+}
+
 /// A snapshot of this moment for an operator of the console, by the limit of the command.
 pub(super) async fn sent_snapshot(state: Arc<AdminState>) -> Result<Response, NotDone> {
     if !state.snapshot_limit.take(Instant::now()) {
         return Err(NotDone::TooSoon);
     }
-    match spawn_blocking(move || write_to_send(&state)).await {
-        Ok(Ok(snapshot)) => {
+    let Ok(turn) = state.snapshot_turn.clone().try_lock_owned() else { return Err(NotDone::TooSoon) };
+    let written = spawn_blocking(move || {
+        let written = write_to_send(&state);
+        drop(turn);
+        written
+    });
+    match written.await {
+        Ok(Ok(None)) => Err(NotDone::NotServing),
+        Ok(Ok(Some(snapshot))) => {
             let disposition = format!("attachment; filename=\"{}\"", snapshot.name);
             let mut response = snapshot.sent();
             if let Ok(disposition) = HeaderValue::from_str(&disposition) {
@@ -105,21 +122,19 @@ struct WrittenSnapshot {
     size: u64,
 }
 
-/// Writes a snapshot and opens it. It has no name any more after that.
-fn write_to_send(state: &AdminState) -> Result<WrittenSnapshot, SnapshotError> {
-    let frozen = state.driver.inspect(|server| server.tree().freeze());
+/// Writes a snapshot and opens it. It has no name any more after that. `None` as in [`keep`].
+fn write_to_send(state: &AdminState) -> Result<Option<WrittenSnapshot>, SnapshotError> {
+    let frozen = state.driver.inspect(|server| {
+        let holds = server.snapshot_turn() != SnapshotTurn::NotServing;
+        holds.then(|| server.tree().freeze())
+    });
+    let Some(frozen) = frozen else { return Ok(None) };
     let mut settings = state.snapshots.clone();
-    let folder = settings.folders.snapshots.join(FOLDER);
-    let at = |source: io::Error| SnapshotError::File { path: folder.clone(), source };
-    if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(at)?;
-    }
-    fs::create_dir(&folder).map_err(at)?;
-    settings.folders.snapshots = folder.clone();
-    let written = write_at_once(&frozen, &settings).map_err(SnapshotError::from);
-    let opened = written.and_then(|()| open_newest(&folder, frozen.zxid));
-    fs::remove_dir_all(&folder).map_err(at)?;
-    opened
+    let at = |source| SnapshotError::File { path: settings.folders.snapshots.join(SENT), source };
+    let folder = TemporaryFolder::make(&settings.folders.snapshots, SENT).map_err(at)?;
+    settings.folders.snapshots = folder.path().to_owned();
+    write_at_once(&frozen, &settings)?;
+    open_newest(folder.path(), frozen.zxid).map(Some)
 }
 
 /// Writes a snapshot beside those of the server, and opens it. `None` if the tree has, or may have, transactions that a
@@ -240,6 +255,9 @@ pub(super) async fn restore(state: Arc<AdminState>, body: Body) -> Response {
     if !state.restore_limit.take(Instant::now()) {
         return null_error(StatusCode::TOO_MANY_REQUESTS, name);
     }
+    let Ok(_turn) = state.restore_turn.try_lock() else {
+        return null_error(StatusCode::TOO_MANY_REQUESTS, name);
+    };
     match restored(&state, body).await {
         Ok(zxid) => reply(StatusCode::OK, &finished(object(json!({ "last_zxid": zxid.0 })), name)),
         Err(error) => {
@@ -249,25 +267,19 @@ pub(super) async fn restore(state: Arc<AdminState>, body: Body) -> Response {
     }
 }
 
-/// The folder in dataDir for a snapshot that comes.
-const INCOMING: &str = "snapshot-being-restored";
-
 async fn restored(state: &Arc<AdminState>, body: Body) -> Result<Zxid, RestoreError> {
-    let folder = state.snapshots.folders.snapshots.join(INCOMING);
-    let file = folder.join("snapshot.0");
-    let at = |source: io::Error| RestoreError::File { path: file.clone(), source };
-    if folder.exists() {
-        tokio::fs::remove_dir_all(&folder).await.map_err(at)?;
-    }
-    tokio::fs::create_dir(&folder).await.map_err(at)?;
-    let taken = take_body(body, &file).await;
-    let (reader, path) = (state.clone(), file.clone());
-    let read = match taken {
-        Ok(()) => spawn_blocking(move || read_tree(&reader, path)).await.map_err(|_| RestoreError::Thread)?,
-        Err(error) => Err(error),
-    };
-    tokio::fs::remove_dir_all(&folder).await.map_err(at)?;
-    let tree = read?;
+    let snapshots = &state.snapshots.folders.snapshots;
+    let at = |source| RestoreError::File { path: snapshots.join(RESTORED), source };
+    let folder = TemporaryFolder::make(snapshots, RESTORED).map_err(at)?;
+    let file = folder.path().join("snapshot.0");
+    take_body(body, &file).await?;
+    let reader = state.clone();
+    let read = spawn_blocking(move || {
+        let tree = read_tree(&reader, file);
+        drop(folder);
+        tree
+    });
+    let tree = read.await.map_err(|_| RestoreError::Thread)??;
     let zxid = tree.last_processed();
     let before = state.driver.inspect(|server| server.restorations());
     state.driver.step(Input::Restore { tree: Box::new(tree) });
