@@ -22,7 +22,7 @@ import subprocess
 import time
 
 from admin.http import ask
-from harness.outcome import conclude, expect
+from harness.outcome import Mismatch, conclude, expect
 from harness.pages import Page
 from harness.peers import need_program
 from harness.program import Program
@@ -102,17 +102,21 @@ class Hosts:
         return text.replace(ZXID, self.zxid).replace(SESSION, self.session)
 
     def result(self, text, number=1):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", self.here(text, number)],
-            cwd=self.path("admin"),
-            env={**self.env, "HOST": self.root(number)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=90,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", self.here(text, number)],
+                cwd=self.path("admin"),
+                env={**self.env, "HOST": self.root(number)},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=90,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            with open(self.root(number) + "/log", errors="replace") as log:
+                raise Mismatch("%s\nthe log of server %d: %s" % (late, number, log.read()[-2000:])) from late
         return done.returncode, done.stdout
 
     def run(self, text, number=1):
