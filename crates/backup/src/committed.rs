@@ -23,7 +23,7 @@ pub enum Committed {
 /// The least number of transactions in an epoch after which a leader moves on in place (`epochLength`).
 const MOVES_AFTER: u32 = 1000;
 
-/// What a later epoch in a log says about the transactions before it.
+/// Reads from a later epoch in a log which transactions before it are committed.
 ///
 /// A leader that was elected had all that came before its epoch, or the server would not have kept it. But a leader at the
 /// end of its counter moves on to the next epoch in place, and may log `(e+1, 1)` before the last transactions of `e` are

@@ -1,4 +1,4 @@
-//! Folders whose history is not that of the backup, and what an epoch says about the one before.
+//! Folders whose history is not that of the backup, and the meaning of an epoch for the one before.
 
 use super::{at, memory, options, server::TestServer};
 use crate::{BackupError, backup::Backup, history::History, part::Confirmation};
