@@ -2,20 +2,20 @@
 
 use crate::{
     base,
-    committed::{self, Committed},
+    committed::{self, Committed, EpochBorder},
+    continuation::{connection, earlier, take_base},
     error::{BackupError, FileContext, Result},
-    history::History,
-    log_tail::{LogTail, TailState, last_up_to},
-    part::{Base, Confirmation, FORMAT, LastRecord, Part, Segment, Source},
+    log_tail::{LogTail, TailState},
+    part::{Confirmation, FORMAT, LastRecord, Part, Segment, Source},
     store::{Store, stored},
 };
 use ostler_proto::{id::Zxid, jute::Reader, txn::TxnHeader};
 use ostler_storage::{
+    StorageError,
     disk::OsDisk,
     epochs::{EpochFile, read_epoch, read_unfinished_epoch},
     folders::DataFolders,
     names::parse_snapshot_name,
-    snapshot::SnapshotFile,
     txnlog::LogImage,
 };
 use std::{
@@ -28,6 +28,9 @@ use std::{
 const BASES_TRIED: u32 = 10;
 /// The number of new bases in one step, after which a log that breaks off again and again is an error.
 const BREAKS_IN_A_STEP: u32 = 3;
+/// How often in a row another process may begin a part after the one of this process. A single backup beside one that
+/// goes on does that once or twice; two that go on do it at every step.
+const OVERTAKEN: u32 = 3;
 
 /// The server to copy, and how.
 #[derive(Debug, Clone)]
@@ -80,6 +83,9 @@ pub struct Backup<'s> {
     pending: Pending,
     /// The bytes of log since the base.
     bytes_since_base: u64,
+    border: EpochBorder,
+    /// How often in a row another process has begun a part meanwhile.
+    overtaken: u32,
     changed: bool,
 }
 
@@ -109,16 +115,6 @@ impl Pending {
     }
 }
 
-/// The end of a backup, at which a new part goes on.
-struct Earlier {
-    last: Zxid,
-    last_record: Option<LastRecord>,
-    confirmed: (Zxid, Confirmation),
-    highest_epoch: u32,
-    base: Base,
-    number: u32,
-}
-
 impl<'s> Backup<'s> {
     /// Begins a part: takes the newest snapshot as its base, and finds the place in the log where the backup ends.
     ///
@@ -134,24 +130,27 @@ impl<'s> Backup<'s> {
         let folders = options.folders.clone();
         let number = earlier.as_ref().map_or(1, |earlier| earlier.number + 1);
         for _ in 0..BASES_TRIED {
-            let (file, exact_from) = base::find(&folders.snapshots)?;
+            let found = base::find(&folders.snapshots)?;
             let limit = limit(&options)?;
-            if limit.is_some_and(|limit| file.zxid > limit) {
-                let reason = format!("it has a snapshot of {}, and has not applied that yet", file.zxid);
+            if limit.is_some_and(|limit| found.file.zxid > limit) {
+                let reason =
+                    format!("it has a snapshot of {}, and has not applied that yet", found.file.zxid);
                 return Err(not_serving(&options, reason));
             }
             let continues_after = match &earlier {
-                Some(earlier) => connection(store, &folders, (earlier, broke_off), file.zxid)?,
+                Some(earlier) => connection(store, &folders, (earlier, broke_off), found.file.zxid)?,
                 None => None,
             };
             let known = earlier.as_ref().map(|earlier| &earlier.base);
-            let Some(base) = take_base(store, number, &file, exact_from, known)? else { continue };
+            let Some(base) = take_base(store, number, &found, &folders.logs, known)? else { continue };
             let (mut confirmed, mut by) =
                 earlier.as_ref().map_or((Zxid::ZERO, Confirmation::Nothing), |earlier| earlier.confirmed);
             if limit.is_some() {
                 (confirmed, by) = (confirmed.max(base.zxid), Confirmation::Server);
             }
             let start = continues_after.unwrap_or(base.zxid);
+            let known_border = earlier.as_ref().filter(|earlier| start == earlier.last);
+            let border = EpochBorder::new(known_border.and_then(|earlier| earlier.before_epoch));
             let part = Part {
                 format: FORMAT,
                 part: number,
@@ -170,8 +169,9 @@ impl<'s> Backup<'s> {
             };
             let tail = LogTail::after(&folders.logs, &folders.snapshots, start);
             let pending = Pending::after(start);
+            let (bytes_since_base, overtaken, changed) = (0, 0, false);
             let mut backup =
-                Backup { store, options, part, tail, pending, bytes_since_base: 0, changed: false };
+                Backup { store, options, part, tail, pending, bytes_since_base, border, overtaken, changed };
             backup.note_epochs()?;
             backup.note_standalone()?;
             store.put_new(&Part::name(number), backup.part.encode())?;
@@ -206,9 +206,12 @@ impl<'s> Backup<'s> {
             }
             Err(error) => return Err(error),
         };
-        let mut breaks = 0;
+        let (mut breaks, overtaken) = (0, self.overtaken);
         loop {
             let state = self.copy(limit, &mut report)?;
+            if self.go_on_after_another(&mut report)? {
+                continue;
+            }
             let reason = match state {
                 TailState::AtEnd => break,
                 TailState::Unreadable(reason) => {
@@ -225,6 +228,9 @@ impl<'s> Backup<'s> {
             report.notes.push(format!("the log breaks off: {reason}; a new base is taken"));
             self.begin_anew(true)?;
         }
+        if self.overtaken == overtaken {
+            self.overtaken = 0;
+        }
         let due = self.bytes_since_base > self.options.rebase_bytes.max(2 * self.part.base.bytes);
         if due && newest_name(&self.options.folders.snapshots)? > self.part.base.zxid {
             self.begin_anew(false)?;
@@ -232,16 +238,34 @@ impl<'s> Backup<'s> {
         Ok(report)
     }
 
+    /// Begins a part after one that another process has begun meanwhile: it does not know what this process writes from
+    /// then on. Returns whether that was so.
+    fn go_on_after_another(&mut self, report: &mut StepReport) -> Result<bool> {
+        let next = Part::name(self.part.part + 1);
+        if !self.store.has(&next)? {
+            return Ok(false);
+        }
+        let overtaken = self.overtaken + 1;
+        if overtaken > OVERTAKEN {
+            return Err(self.store.another_writer(&next));
+        }
+        report.notes.push(format!("another process has begun {next}; this one goes on after it"));
+        match self.begin_anew(false) {
+            // The other one was faster once more.
+            Ok(()) | Err(BackupError::AnotherWriter { .. }) => self.overtaken = overtaken,
+            Err(error) => return Err(error),
+        }
+        Ok(true)
+    }
+
     /// Copies up to the limit, or to where the log breaks off, and replaces the manifest.
     fn copy(&mut self, limit: Option<Zxid>, report: &mut StepReport) -> Result<TailState> {
         let state = loop {
+            let border = &mut self.border;
             let (pending, largest) = (&mut self.pending, self.options.segment_bytes);
             let (mut copied, mut confirmed) = (0, None);
             let state = self.tail.read(limit.unwrap_or(Zxid(u64::MAX)), &mut |zxid, record| {
-                if zxid.epoch() > pending.last.epoch() && pending.last > Zxid::ZERO {
-                    // The leader of the new epoch had what comes before it.
-                    confirmed = Some(pending.last);
-                }
+                confirmed = border.pass(pending.last, zxid).or(confirmed);
                 pending.push(zxid, record);
                 pending.last_sha256 = stored(record).sha256;
                 copied += 1;
@@ -300,7 +324,14 @@ impl<'s> Backup<'s> {
         let dir = &self.options.folders.snapshots;
         let mut highest = self.part.highest_epoch.max(self.part.base.zxid.epoch().0);
         for which in [EpochFile::Accepted, EpochFile::Current] {
-            for epoch in [read_epoch(&OsDisk, dir, which)?, read_unfinished_epoch(&OsDisk, dir, which)?] {
+            // The unfinished file becomes the other one, so it is read first.
+            let unfinished = match read_unfinished_epoch(&OsDisk, dir, which) {
+                // A crash can leave it empty, and the server can end it while it is read.
+                Err(StorageError::BadEpoch { .. }) => None,
+                Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+                read => read?,
+            };
+            for epoch in [unfinished, read_epoch(&OsDisk, dir, which)?] {
                 highest = highest.max(epoch.unwrap_or_default().0);
             }
         }
@@ -341,70 +372,6 @@ impl<'s> Backup<'s> {
         *self = Backup::begin_after(self.store, self.options.clone(), broke_off)?;
         Ok(())
     }
-}
-
-/// The end of the backup so far. `None` if there is none.
-fn earlier(store: &Store) -> Result<Option<Earlier>> {
-    let history = History::of(Part::read_all(store)?);
-    let last = history.last();
-    Ok(history.parts().last().map(|part| Earlier {
-        last,
-        last_record: part.last_record.clone().filter(|record| record.zxid == last),
-        confirmed: (part.confirmed_through, part.confirmed_by),
-        highest_epoch: part.highest_epoch,
-        base: part.base.clone(),
-        number: part.part,
-    }))
-}
-
-/// The transaction after which a new part goes on. `None` if the log does not reach back to the end of the backup.
-/// `broke_off`: the log was read up to the end of the backup, and cannot be read on from there.
-fn connection(
-    store: &Store,
-    folders: &DataFolders,
-    (earlier, broke_off): (&Earlier, bool),
-    snapshot: Zxid,
-) -> Result<Option<Zxid>> {
-    let (last, confirmed) = (earlier.last, earlier.confirmed.0);
-    let found = last_up_to(&folders.logs, last)?;
-    let is_last =
-        |record: &[u8]| earlier.last_record.as_ref().is_none_or(|own| own.sha256 == stored(record).sha256);
-    let common = match &found {
-        // Logs were removed, or a leader's tree took their place.
-        Some((zxid, record)) if *zxid == last && is_last(record) && !broke_off => return Ok(Some(last)),
-        _ if snapshot > last => return Ok(None),
-        Some((zxid, record)) if *zxid == last && is_last(record) => {
-            let reason =
-                "it is damaged there, or files are missing, and there is no newer snapshot".to_owned();
-            return Err(BackupError::Stuck { folder: folders.logs.clone(), last, reason });
-        }
-        _ if snapshot == last => return Ok(Some(last)),
-        // The server took transactions back. From the last one that is surely the same the log is copied again.
-        Some((zxid, _)) if *zxid == last => confirmed,
-        Some((zxid, _)) => snapshot.max(*zxid),
-        None => snapshot,
-    };
-    if common >= confirmed && common < last {
-        return Ok(Some(common));
-    }
-    let (location, folder) = (store.location().to_owned(), folders.logs.clone());
-    Err(BackupError::HistoryTakenBack { location, folder, confirmed, common })
-}
-
-/// Copies a base, or names the one of the part before if it is the same file. `None` if it was removed meanwhile.
-fn take_base(
-    store: &Store,
-    number: u32,
-    file: &SnapshotFile,
-    exact_from: Zxid,
-    known: Option<&Base>,
-) -> Result<Option<Base>> {
-    if let Some(known) = known.filter(|known| known.zxid == file.zxid)
-        && base::is_copy(file, known)?
-    {
-        return Ok(Some(known.clone()));
-    }
-    base::copy(store, &format!("{number:08}"), file, exact_from)
 }
 
 /// How far the server's history is committed; `None` if no server is named.

@@ -2,6 +2,8 @@
 
 use crate::{
     error::{BackupError, FileContext, Result},
+    history::time_of,
+    log_tail::last_up_to,
     part::Base,
     store::{Store, Stored},
 };
@@ -19,26 +21,37 @@ use sha2::{Digest, Sha256};
 use std::{
     io::{self, Read},
     path::Path,
+    time::UNIX_EPOCH,
 };
 
+/// A snapshot that can be read.
+pub(crate) struct Found {
+    pub(crate) file: SnapshotFile,
+    exact_from: Zxid,
+    /// The latest time of a znode.
+    latest_ms: i64,
+}
+
 /// Finds the newest snapshot that can be read. Snapshots that disappear while they are read are passed over.
-pub(crate) fn find(snapshots: &Path) -> Result<(SnapshotFile, Zxid)> {
+pub(crate) fn find(snapshots: &Path) -> Result<Found> {
     let mut details = String::new();
     for file in find_snapshots(&OsDisk, snapshots)? {
         if let Some(problem) = &file.problem {
             details += &format!("; {}: {problem:?}", file.path.display());
             continue;
         }
-        match read_snapshot(&OsDisk, &file, &mut Discard) {
+        let mut times = LatestTime(i64::MIN);
+        match read_snapshot(&OsDisk, &file, &mut times) {
             Ok(trailer) => {
                 let digest = trailer.digest.map(|digest| digest.zxid);
                 let ends = [digest, trailer.last_processed].into_iter().flatten();
                 let exact_from = ends.fold(file.zxid, Zxid::max);
-                return Ok((file, exact_from));
+                return Ok(Found { file, exact_from, latest_ms: times.0 });
             }
             Err(StorageError::BadSnapshot { reason, .. }) => {
                 details += &format!("; {}: {reason}", file.path.display());
             }
+            Err(_) if !file.path.exists() => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -46,12 +59,8 @@ pub(crate) fn find(snapshots: &Path) -> Result<(SnapshotFile, Zxid)> {
 }
 
 /// Copies a snapshot to `folder` of the store. `None` if it was removed meanwhile.
-pub(crate) fn copy(
-    store: &Store,
-    folder: &str,
-    file: &SnapshotFile,
-    exact_from: Zxid,
-) -> Result<Option<Base>> {
+pub(crate) fn copy(store: &Store, folder: &str, found: &Found, logs: &Path) -> Result<Option<Base>> {
+    let (file, exact_from) = (&found.file, found.exact_from);
     let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or("snapshot");
     let object = format!("{folder}/{name}");
     let Some((reader, identity)) = open(&file.path)? else { return Ok(None) };
@@ -65,7 +74,28 @@ pub(crate) fn copy(
     if !same {
         return Ok(None);
     }
-    Ok(Some(Base { object, zxid: file.zxid, exact_from, bytes: stored.bytes, sha256: stored.sha256 }))
+    let Some(time_ms) = time_of_snapshot(found, logs)? else { return Ok(None) };
+    let (zxid, time_ms) = (file.zxid, Some(time_ms));
+    Ok(Some(Base { object, zxid, exact_from, time_ms, bytes: stored.bytes, sha256: stored.sha256 }))
+}
+
+/// The time of the snapshot's last transaction, from the log. If the log does not have it, a time that is not before it:
+/// that of the file, or of a znode if the clock of the leader is ahead. `None` if the file was removed meanwhile.
+fn time_of_snapshot(found: &Found, logs: &Path) -> Result<Option<i64>> {
+    let (zxid, path) = (found.file.zxid, &found.file.path);
+    if let Some((last, record)) = last_up_to(logs, zxid)?
+        && last == zxid
+        && let Some(time_ms) = time_of(&record)
+    {
+        return Ok(Some(time_ms));
+    }
+    let written = match path.metadata().and_then(|metadata| metadata.modified()) {
+        Ok(written) => written,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).during("look at", path),
+    };
+    let written_ms = written.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
+    Ok(Some(written_ms.max(found.latest_ms)))
 }
 
 /// Whether a base of the backup is a copy of this file.
@@ -114,10 +144,10 @@ impl Read for FileReader {
     }
 }
 
-/// Takes a snapshot and keeps nothing of it: the reader has checked its seals.
-pub(crate) struct Discard;
+/// Takes a snapshot and keeps only the latest time of a znode: the reader has checked its seals.
+struct LatestTime(i64);
 
-impl SnapshotSink for Discard {
+impl SnapshotSink for LatestTime {
     fn session(&mut self, _: SessionId, _: i32) -> std::result::Result<(), Refusal> {
         Ok(())
     }
@@ -126,7 +156,8 @@ impl SnapshotSink for Discard {
         Ok(())
     }
 
-    fn node(&mut self, _: SnapshotNode<'_>) -> std::result::Result<(), Refusal> {
+    fn node(&mut self, node: SnapshotNode<'_>) -> std::result::Result<(), Refusal> {
+        self.0 = self.0.max(node.stat.mtime);
         Ok(())
     }
 }

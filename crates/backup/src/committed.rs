@@ -20,6 +20,37 @@ pub enum Committed {
     Unknown,
 }
 
+/// The least number of transactions in an epoch after which a leader moves on in place (`epochLength`).
+const MOVES_AFTER: u32 = 1000;
+
+/// Reads from a later epoch in a log which transactions before it are committed.
+///
+/// A leader that was elected had all that came before its epoch, or the server would not have kept it. But a leader at the
+/// end of its counter moves on to the next epoch in place, and may log `(e+1, 1)` before the last transactions of `e` are
+/// committed. It begins no such move before the last one is over, so all before the first transaction of `e` is committed
+/// then. The move is always to the very next epoch, and only after a long one: all others are elections.
+#[derive(Debug)]
+pub(crate) struct EpochBorder {
+    /// The last transaction before the epoch of the log's end. `None` if it is not known.
+    before: Option<Zxid>,
+}
+
+impl EpochBorder {
+    pub(crate) fn new(before: Option<Zxid>) -> EpochBorder {
+        EpochBorder { before }
+    }
+
+    /// The transaction up to which all is committed because `next` follows `last` in the log, if that shows it.
+    pub(crate) fn pass(&mut self, last: Zxid, next: Zxid) -> Option<Zxid> {
+        if next.epoch() <= last.epoch() {
+            return None;
+        }
+        let before = self.before.replace(last);
+        let may_be_move = last.counter() >= MOVES_AFTER && last.epoch().next() == Some(next.epoch());
+        if may_be_move { before } else { Some(last) }
+    }
+}
+
 /// Asks the server at this client address by the four-letter word `srvr`, which servers allow by default.
 pub(crate) fn ask(address: &str) -> io::Result<Committed> {
     let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
@@ -53,6 +84,17 @@ fn read(text: &str) -> Committed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_an_election_confirms_the_end_of_an_epoch() {
+        let at = |epoch, counter| Zxid::new(ostler_proto::id::Epoch(epoch), counter);
+        let mut border = EpochBorder::new(None);
+        assert_eq!(border.pass(at(1, 5000), at(1, 5001)), None);
+        assert_eq!(border.pass(at(1, 5001), at(2, 1)), None, "it may have moved in place");
+        assert_eq!(border.pass(at(2, 1000), at(3, 1)), Some(at(1, 5001)));
+        assert_eq!(border.pass(at(3, 999), at(4, 1)), Some(at(3, 999)), "too short for a move");
+        assert_eq!(border.pass(at(4, 5000), at(6, 1)), Some(at(4, 5000)), "no move leaves an epoch out");
+    }
 
     #[test]
     fn only_a_server_that_serves_knows_what_is_committed() {

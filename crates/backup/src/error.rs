@@ -72,13 +72,13 @@ pub enum BackupError {
 
     /// Another process writes into the same backup.
     #[error(
-        "another process writes into the backup {location}: {object} is not as this process left it. Nothing was \
-         overwritten. Let one process write into a backup"
+        "another process writes into the backup {location}, too: {object} is from it. Nothing was overwritten. Stop one \
+         of the two, or give each a place of its own"
     )]
     AnotherWriter {
         /// The place of the backup.
         location: String,
-        /// The manifest that was changed.
+        /// The manifest that the other process has written.
         object: String,
     },
 
@@ -120,8 +120,8 @@ pub enum BackupError {
 
     /// The folder's history is not that of the backup.
     #[error(
-        "the backup {location} has transactions up to {confirmed} that were committed, but the log in {folder} goes on \
-         after {common}: the ensemble was restored or emptied, or this is the folder of another one. Nothing was \
+        "the backup {location} has transactions up to {confirmed} that were committed, but the log in {folder} {found}: \
+         the ensemble was restored or emptied, or this is the folder of another one. Nothing was \
          written. Begin a new backup at another place"
     )]
     HistoryTakenBack {
@@ -131,8 +131,8 @@ pub enum BackupError {
         folder: PathBuf,
         /// The last transaction of the backup that is known to be committed.
         confirmed: Zxid,
-        /// The last transaction that backup and folder have in common.
-        common: Zxid,
+        /// The difference, in words.
+        found: String,
     },
 
     /// The backup does not have the transaction.
@@ -142,6 +142,21 @@ pub enum BackupError {
         wanted: String,
         /// The transactions that the backup has, in words.
         nearest: String,
+    },
+
+    /// At this time the backup has no log.
+    #[error(
+        "the backup does not have the log of the time {time_ms} ms: after {before} it goes on with a snapshot of {after}, \
+         and it is not known which transactions in between came first. Choose one of the two: --to-zxid {before} or \
+         --to-zxid {after}"
+    )]
+    TimeInGap {
+        /// The time in ms since 1970.
+        time_ms: i64,
+        /// The last transaction before the gap.
+        before: Zxid,
+        /// The first transaction after it.
+        after: Zxid,
     },
 
     /// The transaction is not known to be committed.

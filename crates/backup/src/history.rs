@@ -32,6 +32,23 @@ pub struct UsedSegment {
     pub through: Zxid,
     /// Whether the segment goes on after the one before. If not, the log in between was not copied.
     pub connects: bool,
+    /// The number of its part.
+    pub part: u32,
+    /// The base of its part.
+    pub base: Zxid,
+}
+
+/// A place at which the log was not copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogGap {
+    /// The last transaction before it.
+    pub before: Zxid,
+    /// The base with which the backup goes on.
+    pub base: Zxid,
+    /// The first transaction after the gap that can be restored.
+    pub exact_from: Zxid,
+    /// A time at or after that of the base, in ms since 1970, if it is known.
+    pub time_ms: Option<i64>,
 }
 
 /// The transaction to restore.
@@ -71,7 +88,8 @@ impl History {
                 kept.retain(|earlier| earlier.base.zxid <= after);
             }
             for segment in std::mem::take(&mut part.segments) {
-                segments.push(UsedSegment { through: segment.last, segment, connects });
+                let (through, base) = (segment.last, part.base.zxid);
+                segments.push(UsedSegment { through, segment, connects, part: part.part, base });
                 connects = true;
             }
             kept.push(part);
@@ -95,6 +113,33 @@ impl History {
         segments.chain(self.parts.iter().map(|part| part.base.zxid)).max().unwrap_or_default()
     }
 
+    /// The places at which the log was not copied, in order: bases that no log reaches.
+    pub fn gaps(&self) -> Vec<LogGap> {
+        let gaps = self.parts.iter().enumerate().skip(1).filter_map(|(at, part)| {
+            let Base { zxid: base, exact_from, time_ms, .. } = part.base;
+            let leads_there = |used: &&UsedSegment| {
+                used.part < part.part || (used.part == part.part && used.segment.first <= base)
+            };
+            let ends = self.segments.iter().filter(leads_there).map(|used| used.through);
+            let before = ends.chain(self.parts[..at].iter().map(|part| part.base.zxid)).max()?;
+            (base > before).then_some(LogGap { before, base, exact_from, time_ms })
+        });
+        gaps.collect()
+    }
+
+    /// The first gap between two transactions.
+    fn gap_between(&self, after: Zxid, through: Zxid) -> Option<LogGap> {
+        self.gaps().into_iter().find(|gap| gap.base > after && gap.before < through)
+    }
+
+    /// The last transaction before the epoch of `last`, if the log since then was copied whole.
+    pub(crate) fn before_epoch(&self, store: &Store, last: Zxid) -> Option<Zxid> {
+        let border = Zxid::new(last.epoch(), 0);
+        // A damaged segment is a matter of a restore. Here less is known then.
+        let before = self.before_or_at(store, border).ok()?;
+        (self.gap_between(before, last).is_none() && before > Zxid::ZERO).then_some(before)
+    }
+
     /// The last transaction that is known to be committed.
     pub fn confirmed_through(&self) -> Zxid {
         self.parts.last().map_or(Zxid::ZERO, |part| part.confirmed_through).min(self.last())
@@ -116,9 +161,10 @@ impl History {
 
     /// The last transaction up to `through` that the log after this base reaches without a gap that is known.
     pub fn reach(&self, base: &Base, through: Zxid) -> Zxid {
+        let through = self.gap_between(base.zxid, through).map_or(through, |gap| gap.before);
         let mut last = base.zxid;
         for used in self.segments.iter().filter(|used| used.through > base.zxid) {
-            let continues = used.connects || used.segment.first == last.next() || last == base.zxid;
+            let continues = used.connects || used.segment.first == last.next() || last == used.base;
             if used.segment.first > through || !continues {
                 break;
             }
@@ -179,29 +225,50 @@ impl History {
 
     /// The last transaction before the first one with a later time.
     fn at_time(&self, store: &Store, time_ms: i64) -> Result<Zxid> {
+        let first_base = self.parts.first().map(|part| &part.base);
+        let is_before = |base: &&Base| base.time_ms.is_some_and(|own| own <= time_ms);
+        let found =
+            self.last_record_at(store, time_ms)?.or(first_base.filter(is_before).map(|base| base.zxid));
+        let Some(mut found) = found else {
+            let first = self.segments.first().map(|used| used.segment.first.to_string());
+            let nearest = format!("its log begins later, with {}", first.unwrap_or("nothing".into()));
+            return Err(BackupError::NoSuchTransaction {
+                wanted: format!("at the time {time_ms} ms"),
+                nearest,
+            });
+        };
+        for gap in self.gaps() {
+            if gap.before != found {
+                continue;
+            }
+            if gap.time_ms.is_none_or(|own| own > time_ms) {
+                return Err(BackupError::TimeInGap { time_ms, before: found, after: gap.exact_from });
+            }
+            found = gap.base;
+        }
+        Ok(found)
+    }
+
+    /// The last record before the first one with a later time.
+    fn last_record_at(&self, store: &Store, time_ms: i64) -> Result<Option<Zxid>> {
         let mut found = None;
-        let mut later = None;
         for used in &self.segments {
             if used.segment.latest_ms <= time_ms {
                 found = Some(used.through);
                 continue;
             }
+            let mut is_later = false;
             read_segment(store, used, &mut |zxid, record| {
-                let is_later = time_of(record).is_some_and(|own| own > time_ms);
-                later = is_later.then_some(zxid);
+                is_later = time_of(record).is_some_and(|own| own > time_ms);
                 found = if is_later { found } else { Some(zxid) };
                 Ok(!is_later)
             })?;
-            if later.is_some() {
+            if is_later {
                 break;
             }
+            found = Some(used.through);
         }
-        // Before the first transaction of the log only a base is left, whose time is not known.
-        found.ok_or_else(|| {
-            let first = self.segments.first().map(|used| used.segment.first.to_string());
-            let nearest = format!("its log begins later, with {}", first.unwrap_or("nothing".into()));
-            BackupError::NoSuchTransaction { wanted: format!("at the time {time_ms} ms"), nearest }
-        })
+        Ok(found)
     }
 
     /// Passes the records above `after` up to `through` to `take`, in order.
@@ -215,6 +282,9 @@ impl History {
         (after, through): (Zxid, Zxid),
         take: &mut dyn FnMut(Zxid, &[u8]) -> Result<()>,
     ) -> Result<u64> {
+        if let Some(gap) = self.gap_between(after, through) {
+            return Err(BackupError::Gap { after: gap.before, found: gap.base });
+        }
         let (mut last, mut records) = (after, 0);
         for used in &self.segments {
             if used.through <= after {
@@ -224,8 +294,8 @@ impl History {
                 break;
             }
             if !used.connects && used.segment.first > last.next() {
-                let base = self.parts.iter().any(|part| part.base.zxid == last && last == after);
-                if !base {
+                let begins_at_base = used.base == last && last == after;
+                if !begins_at_base {
                     return Err(BackupError::Gap { after: last, found: used.segment.first });
                 }
             }

@@ -11,6 +11,7 @@
 pub mod backup;
 mod base;
 mod committed;
+mod continuation;
 mod error;
 pub mod history;
 mod log_tail;

@@ -79,6 +79,9 @@ pub struct Base {
     /// changes, and then this is above `zxid`.
     #[serde(with = "zxid")]
     pub exact_from: Zxid,
+    /// A time at or after that of the transaction, in ms since 1970. `None` in manifests of before this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<i64>,
     /// The size in bytes.
     pub bytes: u64,
     /// The SHA-256 in lower-case hex.
@@ -122,8 +125,8 @@ pub struct LastRecord {
 pub enum Confirmation {
     /// Nothing shows it yet.
     Nothing,
-    /// A later epoch follows in the server's log: its leader had the transactions, or the server would not have kept
-    /// them.
+    /// A later epoch follows in the server's log, and its leader had the transactions. After an epoch with 1,000
+    /// transactions or more this is known only of what came before that epoch.
     LaterEpoch,
     /// The server is standalone: what is in its log is committed.
     Standalone,
@@ -265,6 +268,7 @@ mod tests {
                 object: "00000007/snapshot.5".into(),
                 zxid: Zxid(5),
                 exact_from: Zxid(5),
+                time_ms: None,
                 bytes: 1,
                 sha256: "x".into(),
             },

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use std::{
     fs::{self, File},
     io::{Read, Write},
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -51,14 +52,14 @@ impl Stored {
 }
 
 impl Store {
-    /// Opens a place for a backup: a folder, which is made if it is missing, or `s3://bucket/prefix`.
+    /// Opens a place for a backup: a folder, which is made for its owner alone if it is missing, or `s3://bucket/prefix`.
     ///
     /// # Errors
     /// The folder cannot be made, or the URL or the environment (`AWS_*`) is not usable.
     pub fn create(location: &str) -> Result<Store> {
         if !location.contains("://") {
             let folder = Path::new(location);
-            fs::create_dir_all(folder).during("make", folder)?;
+            make_private(folder)?;
         }
         Store::open(location)
     }
@@ -123,11 +124,13 @@ impl Store {
     pub fn put(&self, name: &str, bytes: Vec<u8>) -> Result<Stored> {
         #[cfg(test)]
         self.count_write(name)?;
+        self.make_folder_of(name)?;
         let stored = stored(&bytes);
         let payload = PutPayload::from(bytes);
         self.runtime
             .block_on(self.objects.put(&self.path(name), payload))
             .map_err(self.failed("write", name))?;
+        self.make_private(name)?;
         Ok(stored)
     }
 
@@ -138,11 +141,12 @@ impl Store {
     pub fn put_new(&self, name: &str, bytes: Vec<u8>) -> Result<()> {
         #[cfg(test)]
         self.count_write(name)?;
+        self.make_folder_of(name)?;
         let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
         let path = self.path(name);
         let put = self.objects.put_opts(&path, PutPayload::from(bytes), options);
         match self.runtime.block_on(put) {
-            Ok(_) => Ok(()),
+            Ok(_) => self.make_private(name),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                 Err(self.another_writer(name))
             }
@@ -160,6 +164,7 @@ impl Store {
         if first.len() < PIECE {
             return self.put(name, first);
         }
+        self.make_folder_of(name)?;
         let (mut sum, mut bytes) = (Sha256::new(), 0);
         let mut upload = self
             .runtime
@@ -178,7 +183,32 @@ impl Store {
             file.by_ref().take(PIECE as u64).read_to_end(&mut piece).during("read", path)?;
         }
         self.runtime.block_on(upload.complete()).map_err(self.failed("write", name))?;
+        self.make_private(name)?;
         Ok(Stored::new(bytes, sum))
+    }
+
+    /// Makes the folder of an object for its owner alone, before the object is there.
+    fn make_folder_of(&self, name: &str) -> Result<()> {
+        let folder = self.folder.as_ref().and_then(|folder| Some(folder.join(name).parent()?.to_path_buf()));
+        folder.map_or(Ok(()), |folder| make_private(&folder))
+    }
+
+    /// Takes the rights of others at an object away. Its folder has kept them away until here.
+    fn make_private(&self, name: &str) -> Result<()> {
+        let Some(path) = self.folder.as_ref().map(|folder| folder.join(name)) else { return Ok(()) };
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).during("set the rights of", &path)
+    }
+
+    /// Whether there is an object with this name.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn has(&self, name: &str) -> Result<bool> {
+        match self.runtime.block_on(self.objects.head(&self.path(name))) {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.failed("read", name)(error)),
+        }
     }
 
     /// The bytes of an object. `None` if there is none with this name.
@@ -298,6 +328,17 @@ impl Store {
     }
 }
 
+/// Makes a folder, and those above it, for its owner alone. A folder that is there stays as it is.
+fn make_private(folder: &Path) -> Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.during("make", folder)?;
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(above).and_then(|above| above.sync_all()).during("sync", above)
+}
+
 fn bad(location: &str, reason: &dyn std::fmt::Display) -> BackupError {
     BackupError::BadLocation { location: location.to_owned(), reason: reason.to_string() }
 }
@@ -375,6 +416,40 @@ mod tests {
         store.put("a", b"ab".to_vec()).unwrap();
         assert!(store.get_checked("a", &expected).unwrap_err().to_string().contains("2 bytes"));
         assert!(store.get_checked("b", &expected).unwrap_err().to_string().contains("missing"));
+    }
+
+    #[test]
+    fn only_the_owner_can_read_a_backup() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("a/b");
+        // The folder above is not the backup's: others may have it as it is.
+        fs::create_dir(dir.path().join("a")).unwrap();
+        let store = Store::create(place.to_str().unwrap()).unwrap();
+        let large = vec![7; PIECE + 1];
+        store.put_file("00000001/snapshot.5", &*large, Path::new("x")).unwrap();
+        store.put_file("00000002/snapshot.6", &b"small"[..], Path::new("x")).unwrap();
+        store.put_new("00000001/part.json", b"x".to_vec()).unwrap();
+        store.put("00000001/part.json", b"y".to_vec()).unwrap();
+        store.put("restores/1.json", b"y".to_vec()).unwrap();
+        let mut folders = vec![place];
+        let mut seen = 0;
+        while let Some(folder) = folders.pop() {
+            assert_eq!(mode(&folder), 0o700, "{folder:?}");
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    assert_eq!(mode(&path), 0o600, "{path:?}");
+                    seen += 1;
+                }
+            }
+        }
+        assert_eq!(seen, 4);
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
     }
 
     #[test]

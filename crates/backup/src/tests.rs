@@ -1,12 +1,15 @@
 //! Backups of files that a test writes, and what can be restored from them.
 
+mod gaps;
+mod other_histories;
 mod server;
+mod writers;
 
 use crate::{
     BackupError,
     backup::{Backup, BackupOptions},
     history::{History, Target},
-    part::{Confirmation, Part},
+    part::Confirmation,
     rebuild::rebuild,
     restore::{self, EPOCH_MARGIN, RestoredServer},
     store::Store,
@@ -222,21 +225,6 @@ fn a_process_that_dies_at_any_write_leaves_a_backup_that_restores() {
 }
 
 #[test]
-fn a_second_writer_is_noticed() {
-    let objects = Arc::new(InMemory::new());
-    let (first, second) = (Store::in_memory(objects.clone()).unwrap(), Store::in_memory(objects).unwrap());
-    let mut server = TestServer::new();
-    server.write(2);
-    let mut one = Backup::begin(&first, options(&server)).unwrap();
-    one.step().unwrap();
-    let mut part = one.part().clone();
-    part.writer = "another".to_owned();
-    second.put(&Part::name(1), part.encode()).unwrap();
-    server.write(1);
-    assert!(matches!(one.step(), Err(BackupError::AnotherWriter { .. })));
-}
-
-#[test]
 fn a_damaged_base_or_segment_is_a_fault_and_an_older_base_takes_its_place() {
     let (store, mut server) = (memory(), TestServer::new());
     server.write(5);
@@ -310,9 +298,7 @@ fn restored_folders_have_no_sessions_and_an_epoch_above_all() {
 fn the_log_of_a_standalone_server_is_committed() {
     let (store, mut server) = (memory(), TestServer::new());
     server.write(3);
-    for name in ["acceptedEpoch", "currentEpoch"] {
-        std::fs::remove_file(server.folders.snapshots.join(name)).unwrap();
-    }
+    server.remove_epochs();
     Backup::begin(&store, options(&server)).unwrap().step().unwrap();
     let history = History::read(&store).unwrap();
     assert_eq!(history.find(&store, Target::Latest, false).unwrap(), at(1, 3));

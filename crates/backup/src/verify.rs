@@ -18,7 +18,7 @@ pub struct Verified {
     pub segments: usize,
     /// The number of records in the segments.
     pub records: u64,
-    /// A line for each tree that was rebuilt.
+    /// A line for each gap in the log, and for each tree that was rebuilt.
     pub checked: Vec<String>,
     /// A line for each fault.
     pub faults: Vec<String>,
@@ -37,6 +37,10 @@ pub fn verify(store: &Store, history: &History) -> Result<Verified> {
             found.faults.push(error.to_string());
         }
         found.records += used.segment.records;
+    }
+    for gap in history.gaps() {
+        let line = format!("gap: the log between {} and {} is missing", gap.before, gap.exact_from);
+        found.checked.push(format!("{line}; what was in between cannot be restored"));
     }
     let mut bases: Vec<&Base> = history.parts().iter().map(|part| &part.base).collect();
     bases.sort_by_key(|base| base.zxid);

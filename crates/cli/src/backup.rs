@@ -73,7 +73,7 @@ fn copy(args: &BackupArgs) -> Result<(), String> {
         let report = match backup.step() {
             Ok(report) => report,
             // The stored part stays good, and the store or the network may come back.
-            Err(error @ BackupError::Store { .. }) if args.follow => {
+            Err(error) if args.follow && (is_of_store(&error) || is_of_file_gone(&error)) => {
                 eprintln!("ostler backup: {error}; it is tried again");
                 thread::sleep(interval.max(Duration::from_secs(1)));
                 backup = begin(&store, &mut options, args, interval)?;
@@ -133,6 +133,20 @@ fn begin<'s>(
             Err(error) => return Err(error.to_string()),
         }
     }
+}
+
+fn is_of_store(error: &BackupError) -> bool {
+    matches!(error, BackupError::Store { .. })
+}
+
+/// A running server removes and renames files, also between a look at the folder and the opening of a file.
+fn is_of_file_gone(error: &BackupError) -> bool {
+    use ostler_storage::StorageError;
+    let (BackupError::File { source, .. } | BackupError::Storage(StorageError::Io { source, .. })) = error
+    else {
+        return false;
+    };
+    source.kind() == std::io::ErrorKind::NotFound
 }
 
 fn options(args: &BackupArgs) -> Result<BackupOptions, String> {

@@ -9,11 +9,15 @@ use ostler_storage::{
     disk::OsDisk,
     epochs::{EpochFile, write_epoch},
     folders::DataFolders,
-    snapshot::{SnapshotDigest, SnapshotTarget, SnapshotTrailer, SnapshotWriter},
+    snapshot::{SnapshotDigest, SnapshotTarget, SnapshotTrailer, SnapshotWriter, find_snapshots},
     txnlog::{LogOptions, TxnLog},
 };
 use ostler_tree::Tree;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
 
 pub(super) const SESSION: SessionId = SessionId(0x77);
 
@@ -24,6 +28,8 @@ pub(super) struct TestServer {
     zxid: Zxid,
     /// The digest after each transaction.
     pub(super) digests: BTreeMap<Zxid, u64>,
+    /// Whether records and snapshots have digests.
+    pub(super) records_digests: bool,
     _dir: tempfile::TempDir,
 }
 
@@ -35,7 +41,8 @@ impl TestServer {
         let log = open_log(&folders);
         let tree = Tree::fresh(Default::default());
         let zxid = Zxid::new(Epoch(1), 0);
-        let mut server = TestServer { folders, tree, log, zxid, digests: BTreeMap::new(), _dir: dir };
+        let digests = BTreeMap::new();
+        let mut server = TestServer { folders, tree, log, zxid, digests, records_digests: true, _dir: dir };
         server.write_snapshot();
         server.epoch(1);
         server
@@ -50,6 +57,26 @@ impl TestServer {
         self.log.roll();
     }
 
+    /// Begins later in the epoch, as if the transactions before had been purged long ago.
+    pub(super) fn skip_to(&mut self, zxid: Zxid) {
+        self.zxid = zxid;
+        self.log.continue_after(zxid);
+    }
+
+    /// Removes the epoch files: the server is standalone.
+    pub(super) fn remove_epochs(&self) {
+        for name in ["acceptedEpoch", "currentEpoch"] {
+            std::fs::remove_file(self.folders.snapshots.join(name)).unwrap();
+        }
+    }
+
+    /// Gives the newest snapshot file this time.
+    pub(super) fn date_snapshot(&self, time_ms: u64) {
+        let newest = find_snapshots(&OsDisk, &self.folders.snapshots).unwrap().remove(0);
+        let file = std::fs::File::options().write(true).open(newest.path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_millis(time_ms)).unwrap();
+    }
+
     pub(super) fn zxid(&self) -> Zxid {
         self.zxid
     }
@@ -61,7 +88,8 @@ impl TestServer {
         let header = TxnHeader { session, cxid: 0, zxid: self.zxid, time_ms, code: txn.code() };
         let record = TxnRecord { header, txn, digest: None };
         self.tree.apply(&record, &mut Vec::new());
-        let digest = Some(TxnDigest { version: DIGEST_VERSION, tree: self.tree.digest() });
+        let digest = TxnDigest { version: DIGEST_VERSION, tree: self.tree.digest() };
+        let digest = self.records_digests.then_some(digest);
         let mut bytes = Vec::new();
         TxnRecord { digest, ..record }.write(&mut bytes);
         self.log.append(self.zxid, &bytes).unwrap();
@@ -107,7 +135,8 @@ impl TestServer {
         for node in frozen.nodes() {
             writer.node(&node.path, node.data.as_deref(), node.acl.to_disk(), &node.stat).unwrap();
         }
-        let digest = Some(SnapshotDigest { zxid, version: DIGEST_VERSION, digest: frozen.digest });
+        let digest = SnapshotDigest { zxid, version: DIGEST_VERSION, digest: frozen.digest };
+        let digest = self.records_digests.then_some(digest);
         writer.finish(SnapshotTrailer { digest, last_processed: Some(zxid) }).unwrap();
         self.log.roll();
     }
