@@ -94,6 +94,26 @@ impl Site {
         self.run();
     }
 
+    /// Ends the server, removes the logs that its newest snapshot makes superfluous, and starts it again.
+    pub(crate) fn restart_without_logs(&mut self) {
+        // The start writes a snapshot of all that the logs have.
+        self.restart();
+        self.end();
+        let folder = self.dir.path().join("data/version-2");
+        let mut logs: Vec<_> = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("log."))
+            .collect();
+        eprintln!(
+            "{logs:?} {:?}",
+            std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>()
+        );
+        logs.sort();
+        logs.iter().for_each(|log| std::fs::remove_file(log).unwrap());
+        self.run();
+    }
+
     /// A client with this login; an empty one for none.
     pub(crate) async fn client(&self, login: &str) -> Client {
         let mut builder = Client::builder(&self.clients.to_string())
