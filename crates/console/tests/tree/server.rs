@@ -100,16 +100,11 @@ impl Site {
         self.restart();
         self.end();
         let folder = self.dir.path().join("data/version-2");
-        let mut logs: Vec<_> = std::fs::read_dir(&folder)
+        let logs: Vec<_> = std::fs::read_dir(&folder)
             .unwrap()
             .map(|entry| entry.unwrap().path())
             .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("log."))
             .collect();
-        eprintln!(
-            "{logs:?} {:?}",
-            std::fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>()
-        );
-        logs.sort();
         logs.iter().for_each(|log| std::fs::remove_file(log).unwrap());
         self.run();
     }
