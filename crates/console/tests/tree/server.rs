@@ -94,19 +94,17 @@ impl Site {
         self.run();
     }
 
-    /// Ends the server, removes the logs that its newest snapshot makes superfluous, and starts it again.
-    pub(crate) fn restart_without_logs(&mut self) {
-        // The start writes a snapshot of all that the logs have.
-        self.restart();
-        self.end();
-        let folder = self.dir.path().join("data/version-2");
-        let logs: Vec<_> = std::fs::read_dir(&folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("log."))
-            .collect();
-        logs.iter().for_each(|log| std::fs::remove_file(log).unwrap());
-        self.run();
+    /// The logs, oldest first.
+    pub(crate) fn logs(&self) -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(self.dir.path().join("data/version-2")).unwrap();
+        let paths = files.map(|entry| entry.unwrap().path());
+        let zxid = |path: &std::path::Path| {
+            let name = path.file_name()?.to_str()?;
+            u64::from_str_radix(name.strip_prefix("log.")?, 16).ok()
+        };
+        let mut logs: Vec<_> = paths.filter_map(|path| zxid(&path).map(|zxid| (zxid, path))).collect();
+        logs.sort();
+        logs.into_iter().map(|(_, path)| path).collect()
     }
 
     /// A client with this login; an empty one for none.
