@@ -118,14 +118,16 @@ export class Folder {
   }
 
   /** Takes in children from a place on. @param {number} from @param {ChildPage} answer */
-  take(from, { items, next, total, cversion, changes_since }) {
+  take(from, { items, next, total, matching, cversion, changes_since }) {
     const end = from + items.length;
     for (let at = 0; at < items.length || !at; at += PAGE) this.pages.set((from + at) / PAGE, items.slice(at, at + PAGE));
     this.cversion ??= cversion;
     this.changes = Math.max(this.changes, changes_since ?? 0, cversion - this.cversion);
     if (next && end % PAGE === 0) this.cursors.set(end / PAGE, next);
-    // The server does not count the names that start with a text.
-    this.total = !next ? end : this.startsWith ? Math.max(end + 1, this.hasMore ? this.total : 0) : Math.max(total, end + 1);
+    // Behind the end there is nothing: the list has become shorter since somebody saw its length.
+    const isBehind = !next && !items.length;
+    // Without `matching` nobody has counted the names that start with a text.
+    this.total = isBehind ? Math.min(from, matching ?? total) : !next ? end : this.startsWith ? Math.max(end + 1, this.hasMore ? this.total : 0) : Math.max(total, end + 1);
     this.hasMore = !!next && !!this.startsWith;
     this.place(from, items);
   }

@@ -96,6 +96,8 @@ export interface ChildPage {
   as_of_zxid: string;
   cversion: number;
   total: number;
+  /** The names that start with the text; not from a server that does not count them. */
+  matching?: number;
   changes_since: number;
 }
 

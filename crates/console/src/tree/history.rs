@@ -1,5 +1,8 @@
 //! The changes of one znode that are still in the logs on disk, newest first.
 
+mod past_acl;
+
+use self::past_acl::{Past, PastAcl, Present};
 use super::{aside, cursor, idle::Cancelled, look, params::Params, refusal::refused};
 use crate::{
     error::{ApiError, Code},
@@ -10,10 +13,10 @@ use axum::{Json, extract::State, http::HeaderMap};
 use ostler_inspect::{
     InspectError,
     history::{HistoryItem, history},
-    view::{AclView, DataForm, DataView, OpView, TxnView},
+    view::{DataForm, DataView, OpView, TxnView},
 };
 use ostler_proto::{
-    acl::{Acl, Id, Perms},
+    acl::Id,
     id::{SessionId, Zxid},
 };
 use ostler_server_core::report::znodes::ZnodeReader;
@@ -28,6 +31,8 @@ use std::{
 
 /// No further file is begun after this time: the answer has a cursor.
 const SLICE: Duration = Duration::from_secs(3);
+/// No further file is begun after this time only to learn the ACL of a change that was found.
+const LOOK_BACK: Duration = Duration::from_secs(20);
 /// A single file may take longer.
 const WITHIN: Duration = Duration::from_secs(60);
 /// The most bytes of values, as base64, in an answer. Later ones are left out, but never the first.
@@ -48,14 +53,26 @@ struct Row {
     version: Option<i32>,
     data: Option<String>,
     length: Option<usize>,
-    /// The ACL that the znode had after it, if the log of the file shows it.
-    acl: Option<Arc<Vec<AclView>>>,
+    /// The znode after it.
+    past: Past,
 }
 
 /// The changes that were found so far, newest first.
 struct Page {
     rows: Vec<Row>,
     next: Option<Cursor>,
+}
+
+/// What a file has.
+struct FileRows {
+    /// Newest first.
+    rows: Vec<Row>,
+    /// Whether these are all of the file.
+    is_whole: bool,
+    /// The znode at the end of the file.
+    end: Past,
+    /// The last transaction of the file.
+    last: Zxid,
 }
 
 /// `GET /tree/history`.
@@ -70,15 +87,19 @@ pub(super) async fn of_znode(
     let from: Option<Cursor> = params.text("cursor").map(cursor::read).transpose()?;
     let is_viewer = rights::is_viewer(&caller, &headers, &console);
     let reader = ZnodeReader::new(&caller.ids);
-    let (seen, applied) = look(&console, |server| {
-        (server.may_read_at_or_above(&reader, &path), server.tree().last_processed())
+    let (seen, present, applied) = look(&console, |server| {
+        let present = server.znode(&reader, &path).ok().map(|report| Present::of(&report.stat));
+        (server.may_read_at_or_above(&reader, &path), present, server.tree().last_processed())
     });
     let exists = seen.map_err(|refusal| refused(&path, refusal))?;
-    let before = from.map_or(applied.0.saturating_add(1), |cursor| cursor.before);
+    // Nothing is known of the ACLs of later changes.
+    let upto = applied.0.saturating_add(1);
+    let before = from.map_or(upto, |cursor| cursor.before.min(upto));
     let working = console.clone();
     let reading = console.tree.history.work(("history", WITHIN), move |cancelled| {
         let files = files(&working)?;
-        let page = Reading { console: &working, path: &path, limit, cancelled }.read(&files, before)?;
+        let page =
+            Reading { console: &working, path: &path, present, limit, cancelled }.read(&files, before)?;
         Ok((page, files.first().map(|file| file.first)))
     });
     let (Page { rows, next }, back_to) = reading.await?;
@@ -116,6 +137,7 @@ fn failed(error: &impl std::fmt::Display) -> ApiError {
 struct Reading<'a> {
     console: &'a Console,
     path: &'a str,
+    present: Option<Present>,
     limit: usize,
     cancelled: Cancelled,
 }
@@ -123,54 +145,101 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Reads files, newest first, until the page is full or the time is over.
     fn read(&self, files: &[LogFile], before: u64) -> Result<Page, ApiError> {
-        let (began, mut rows) = (Instant::now(), Vec::new());
-        // All of the files from this transaction on was read.
-        let mut read_from: Option<u64> = None;
-        for file in files.iter().rev().filter(|file| file.first.0 < before) {
-            let is_full = rows.len() >= self.limit || size(&rows) >= VALUES_MAX / 2;
+        let (began, mut page) = (Instant::now(), Page { rows: Vec::new(), next: None });
+        let count = files.partition_point(|file| file.first.0 < before);
+        // The files from this one on are read.
+        let mut read_from: Option<usize> = None;
+        for (at, file) in files[..count].iter().enumerate().rev() {
+            let is_full = page.rows.len() >= self.limit || size(&page.rows) >= VALUES_MAX / 2;
             if let Some(from) = read_from
                 && (is_full || began.elapsed() >= SLICE || self.cancelled.is_set())
             {
-                return Ok(Page { next: Some(Cursor { before: from }), rows });
+                page.next = Some(Cursor { before: files[from].first.0 });
+                break;
             }
-            let (found, is_whole) = match self.newest_of(file, before, self.limit - rows.len()) {
-                Ok(found) => found,
-                // It was purged meanwhile, and all older ones with it.
-                Err(_) if !self::files(self.console)?.contains(file) => break,
-                Err(error) => return Err(failed(&error)),
-            };
-            rows.extend(found);
-            if !is_whole {
-                let oldest = rows.last().map_or(before, |row: &Row| row.zxid.0);
-                return Ok(Page { next: Some(Cursor { before: oldest }), rows });
+            let Some(found) = self.rows_of(file, (before, self.limit - page.rows.len()))? else { break };
+            self.resolve(&mut page.rows, &found, read_from.map(|next| &files[next]))?;
+            page.rows.extend(found.rows);
+            read_from = Some(at);
+            if !found.is_whole {
+                let oldest = page.rows.last().map_or(before, |row: &Row| row.zxid.0);
+                page.next = Some(Cursor { before: oldest });
+                break;
             }
-            read_from = Some(file.first.0);
         }
-        Ok(Page { rows, next: None })
+        self.look_back(&mut page.rows, &files[..read_from.map_or(0, |from| from + 1)], began)?;
+        Ok(page)
     }
 
-    /// The newest changes in a file before a transaction, newest first: at most `max`, but whole transactions. Also whether
-    /// these are all of the file.
-    fn newest_of(&self, file: &LogFile, before: u64, max: usize) -> Result<(Vec<Row>, bool), InspectError> {
+    /// Looks into files that are older than the page for the ACLs of its changes. The last of the files is read already.
+    fn look_back(&self, rows: &mut [Row], files: &[LogFile], began: Instant) -> Result<(), ApiError> {
+        for row in rows.iter_mut().filter(|row| row.past.acl == PastAcl::Older) {
+            if self.present.is_some_and(|present| present.has_acl_of(row.zxid)) {
+                row.past.acl = PastAcl::Today;
+            }
+        }
+        for pair in files.windows(2).rev() {
+            let is_known = rows.iter().all(|row| row.past.acl != PastAcl::Older || row.data.is_none());
+            if is_known || began.elapsed() >= LOOK_BACK || self.cancelled.is_set() {
+                break;
+            }
+            let Some(found) = self.rows_of(&pair[0], (0, 1))? else { break };
+            self.resolve(rows, &found, Some(&pair[1]))?;
+        }
+        Ok(())
+    }
+
+    /// Fills in what the end of a file tells of changes in the files after it, the first of which is `next`.
+    fn resolve(&self, rows: &mut [Row], older: &FileRows, next: Option<&LogFile>) -> Result<(), ApiError> {
+        let Some(next) = next.filter(|_| rows.iter().any(|row| row.past.acl == PastAcl::Older)) else {
+            return Ok(());
+        };
+        let end = match past_acl::is_next(self.console, older.last, next)? {
+            true => older.end.clone(),
+            false => Past::lost(),
+        };
+        rows.iter_mut().for_each(|row| row.past.resolve(&end));
+        Ok(())
+    }
+
+    /// The newest changes in a file; `None` if it was purged meanwhile, and all older ones with it.
+    fn rows_of(&self, file: &LogFile, wanted: (u64, usize)) -> Result<Option<FileRows>, ApiError> {
+        match self.newest_of(file, wanted) {
+            Ok(found) => Ok(Some(found)),
+            Err(_) if !files(self.console)?.contains(file) => Ok(None),
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// The newest changes in a file before a transaction: at most `max`, but whole transactions.
+    fn newest_of(&self, file: &LogFile, (before, max): (u64, usize)) -> Result<FileRows, InspectError> {
         let (disk, _) = self.console.handle.logs();
         let mut newest = Newest { max: max.max(1), ..Newest::default() };
-        let mut acl: Option<Arc<Vec<AclView>>> = None;
+        let mut past = Past::default();
         let mut take = |item| {
             if self.cancelled.is_set() {
                 return Err(InspectError::from(std::io::Error::other("nobody waits for it any more")));
             }
-            if let HistoryItem::Touched(view) = item {
-                let zxid = view.zxid;
-                let rows = rows(*view, &mut acl);
-                if zxid.0 < before && !rows.is_empty() {
-                    newest.push(rows);
-                }
+            let HistoryItem::Touched(view) = item else {
+                past = Past::lost();
+                return Ok(());
+            };
+            let zxid = view.zxid;
+            let rows = rows(*view, &mut past);
+            if zxid.0 < before && !rows.is_empty() {
+                newest.push(rows);
             }
             Ok(())
         };
-        history(&*disk, std::slice::from_ref(file), (self.path, DataForm::Base64), &mut take)?;
-        let is_whole = !newest.has_dropped;
-        Ok((newest.txns.into_iter().rev().flat_map(|rows| rows.into_iter().rev()).collect(), is_whole))
+        // No change is before 0: then only the znode at the end of the file is wanted.
+        let form = if before == 0 { DataForm::Size } else { DataForm::Base64 };
+        let totals = history(&*disk, std::slice::from_ref(file), (self.path, form), &mut take)?;
+        Ok(FileRows {
+            is_whole: !newest.has_dropped,
+            rows: newest.txns.into_iter().rev().flat_map(|rows| rows.into_iter().rev()).collect(),
+            end: past,
+            last: totals.range.map_or(Zxid::ZERO, |(_, last)| last),
+        })
     }
 }
 
@@ -203,11 +272,11 @@ fn size(rows: &[Row]) -> usize {
     rows.iter().map(|row| row.data.as_ref().map_or(0, String::len)).sum()
 }
 
-/// The changes that a transaction has made to the znode, in order. `acl` follows the znode's ACL.
-fn rows(view: TxnView, acl: &mut Option<Arc<Vec<AclView>>>) -> Vec<Row> {
+/// The changes that a transaction has made to the znode, in order. `past` follows the znode.
+fn rows(view: TxnView, past: &mut Past) -> Vec<Row> {
     let TxnView { zxid, time_ms, session, mut op, .. } = view;
     let parts = op.parts.take().unwrap_or_else(|| vec![op]);
-    let row = |part: OpView| {
+    let row = |mut part: OpView| {
         let kind = match part.op {
             "create" | "create2" | "createContainer" | "createTTL" => "create",
             "delete" | "deleteContainer" | "closeSession" => "delete",
@@ -215,41 +284,38 @@ fn rows(view: TxnView, acl: &mut Option<Arc<Vec<AclView>>>) -> Vec<Row> {
             "setACL" => "set_acl",
             _ => return None,
         };
-        match kind {
-            "delete" => *acl = None,
-            "create" | "set_acl" => *acl = part.acl.map(Arc::new),
-            _ => {}
-        }
+        past.follow(kind, &mut part);
         let data = part.data.map(|data| match data {
             DataView::Base64(text) | DataView::Text(text) => text,
         });
         let version = if kind == "create" { Some(0) } else { part.version };
         let length = part.data_bytes.map(Option::unwrap_or_default);
-        Some(Row { zxid, time_ms, session, kind, version, data, length, acl: acl.clone() })
+        Some(Row { zxid, time_ms, session, kind, version, data, length, past: past.clone() })
     };
     parts.into_iter().filter_map(row).collect()
 }
 
-/// The rows as JSON. Values that the ACL of their time hides from the caller are left out, as far as the logs show it.
-/// The ids of sessions are for those who may see the state of the server.
+/// The rows as JSON. Values that the ACL of their time hides from the caller are left out, and those whose ACL the logs do
+/// not tell. The ids of sessions are for those who may see the state of the server.
 fn shown(console: &Console, ids: &[Id], rows: Vec<Row>, is_viewer: bool) -> Vec<Value> {
     let reader = ZnodeReader::new(ids);
-    let mut last: Option<(Arc<Vec<AclView>>, bool)> = None;
-    let mut may_read = |acl: Option<Arc<Vec<AclView>>>| {
-        let Some(acl) = acl else { return true };
-        if let Some((known, may)) = &last
-            && Arc::ptr_eq(known, &acl)
-        {
+    let mut last: Option<(PastAcl, bool)> = None;
+    let mut may_read = |acl: PastAcl| {
+        if acl == PastAcl::Today {
+            return true;
+        }
+        if let Some((_, may)) = last.as_ref().filter(|(known, _)| *known == acl) {
             return *may;
         }
-        let entries: Vec<Acl> = acl.iter().map(entry).collect();
+        let entries = past_acl::entries(&acl);
         let may = look(console, |server| server.is_readable_with(&reader, &entries));
         last = Some((acl, may));
         may
     };
     rows.into_iter()
         .map(|row| {
-            let may_read = may_read(row.acl);
+            // A delete has nothing to hide.
+            let may_read = row.kind == "delete" || may_read(row.past.acl);
             json!({
                 "zxid": row.zxid.to_string(),
                 "time_ms": row.time_ms,
@@ -264,15 +330,10 @@ fn shown(console: &Console, ids: &[Id], rows: Vec<Row>, is_viewer: bool) -> Vec<
         .collect()
 }
 
-fn entry(view: &AclView) -> Acl {
-    let of = super::shown::LETTERS.iter().filter(|(letter, _)| view.perms.contains(*letter));
-    let perms = of.fold(Perms(0), |perms, (_, perm)| perms.with(*perm));
-    Acl { perms, id: Id::new(view.scheme.clone(), view.id.clone()) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_inspect::view::AclView;
 
     fn txn(zxid: u64, ops: Vec<OpView>) -> TxnView {
         let op = OpView { op: "multi", parts: Some(ops), ..OpView::default() };
@@ -293,25 +354,26 @@ mod tests {
 
     #[test]
     fn the_acl_of_a_value_is_the_one_of_its_time() {
-        let mut seen = None;
+        let mut seen = Past::default();
         let create = OpView { op: "create2", acl: acl("r"), ..OpView::default() };
         let set = || OpView { op: "setData", version: Some(1), ..OpView::default() };
         let set_acl = OpView { op: "setACL", acl: acl("w"), ..OpView::default() };
         let delete = OpView { op: "delete", ..OpView::default() };
         let check = OpView { op: "check", ..OpView::default() };
-        assert!(rows(txn(1, vec![set(), check]), &mut seen)[0].acl.is_none(), "not known");
-        let all = rows(txn(2, vec![create, set(), set_acl, set(), delete]), &mut seen);
-        let perms = |row: &Row| row.acl.as_ref().map(|acl| acl[0].perms.clone());
-        let kinds: Vec<_> = all.iter().map(|row| (row.kind, perms(row))).collect();
-        let some = |perms: &str| Some(perms.to_owned());
+        let first = &rows(txn(1, vec![set(), check]), &mut seen)[0];
+        assert_eq!(first.past.acl, PastAcl::Older, "an older file may tell it");
+        let all = rows(txn(2, vec![create, set(), set_acl, set(), delete, set()]), &mut seen);
+        let was = |perms: &str| PastAcl::Was(acl(perms).unwrap().into());
+        let kinds: Vec<_> = all.iter().map(|row| (row.kind, row.past.acl.clone())).collect();
         assert_eq!(
             kinds,
             [
-                ("create", some("r")),
-                ("set", some("r")),
-                ("set_acl", some("w")),
-                ("set", some("w")),
-                ("delete", None)
+                ("create", was("r")),
+                ("set", was("r")),
+                ("set_acl", was("w")),
+                ("set", was("w")),
+                ("delete", PastAcl::Lost),
+                ("set", PastAcl::Lost)
             ]
         );
     }
@@ -321,7 +383,7 @@ mod tests {
         let mut newest = Newest { max: 3, ..Newest::default() };
         let rows_of = |zxid, count: usize| {
             let set = |_| OpView { op: "setData", ..OpView::default() };
-            rows(txn(zxid, (0..count).map(set).collect()), &mut None)
+            rows(txn(zxid, (0..count).map(set).collect()), &mut Past::default())
         };
         (1..=3).for_each(|zxid| newest.push(rows_of(zxid, 1)));
         assert!(!newest.has_dropped && newest.txns.len() == 3);

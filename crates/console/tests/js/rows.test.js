@@ -151,6 +151,15 @@ test('a list of names that start with a text grows while one scrolls, as nobody 
   assert.ok(tree.root.pages.size <= 5);
 });
 
+test('a place behind the end of a list that has become shorter makes no rows', async () => {
+  for (const [startsWith, matching] of /** @type {[string, number | undefined][]} */ ([['', undefined], ['n', 3]])) {
+    const folder = new Folder('/', 1000);
+    folder.startsWith = startsWith;
+    folder.take(600, /** @type {any} */ ({ items: [], next: null, total: 3, matching, cversion: 1, changes_since: 0 }));
+    assert.equal(folder.total, 3);
+  }
+});
+
 test('a later page of a list that has changed says how many changes there were', async () => {
   const server = new Server({ '/': 500 });
   const tree = treeOf(server);

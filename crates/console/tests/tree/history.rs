@@ -112,6 +112,99 @@ async fn values_are_for_those_who_may_read_the_znode() {
     assert_eq!(all(&site, "ann:pw", "/top/gone", 9).len(), 2);
 }
 
+/// A log does not repeat the ACL of a znode that was created in an older one.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_hidden_by_an_acl_that_an_older_log_tells() {
+    let mut site = Site::start();
+    let client = site.client("ann:pw").await;
+    client.create("/secret", b"one").acl(ann(Perms::ALL)).await.unwrap();
+    client.create("/open", b"one").await.unwrap();
+    client.close().await;
+    site.restart();
+    let client = site.client("ann:pw").await;
+    for path in ["/secret", "/open"] {
+        client.set_data(path, b"two").await.unwrap();
+        client.delete(path).await.unwrap();
+    }
+    let hidden = |rows: &[Value]| -> Vec<(Value, Value, Value)> {
+        rows.iter().map(|row| (row["kind"].clone(), row["data"].clone(), row["hidden"].clone())).collect()
+    };
+    let row = |kind: &str, data: Option<&str>, hidden| (json!(kind), json!(data.map(base64)), json!(hidden));
+    for limit in [1, 9] {
+        assert_eq!(
+            hidden(&all(&site, "", "/secret", limit)),
+            [row("delete", None, false), row("set", None, true), row("create", None, true)],
+            "{limit}"
+        );
+        for (login, path) in [("ann:pw", "/secret"), ("", "/open")] {
+            assert_eq!(
+                hidden(&all(&site, login, path, limit)),
+                [
+                    row("delete", None, false),
+                    row("set", Some("two"), false),
+                    row("create", Some("one"), false)
+                ],
+                "{path} {limit}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_acl_holds_from_its_set_on_over_several_logs() {
+    let mut site = Site::start();
+    let client = site.client("ann:pw").await;
+    client.create("/n", b"0").acl(ann(Perms::ALL)).await.unwrap();
+    client.close().await;
+    site.restart();
+    let client = site.client("ann:pw").await;
+    client.set_data("/n", b"1").await.unwrap();
+    client.close().await;
+    site.restart();
+    let client = site.client("ann:pw").await;
+    client.set_data("/n", b"2").await.unwrap();
+    client.set_acl("/n", &[Acl::world(Perms::ALL)]).await.unwrap();
+    client.set_data("/n", b"3").await.unwrap();
+    client.close().await;
+    site.restart();
+    let client = site.client("").await;
+    client.set_data("/n", b"4").await.unwrap();
+    let data = |site: &Site, limit| -> Vec<Value> {
+        let rows = all(site, "", "/n", limit);
+        rows.iter().filter(|row| row["kind"] != "set_acl").map(|row| row["data"].clone()).collect()
+    };
+    let expected = json!([base64("4"), base64("3"), null, null, null]);
+    assert_eq!((json!(data(&site, 1)), json!(data(&site, 9))), (expected.clone(), expected));
+}
+
+/// Where no log tells the ACL, it is today's only if it was never set.
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_log_of_its_create_a_value_is_shown_by_an_acl_that_was_never_set() {
+    let site = Site::start_with("admin.readOnly=false\nsnapCount=20\nautopurge.purgeInterval=0\n");
+    let client = site.client("ann:pw").await;
+    for path in ["/same", "/set", "/gone"] {
+        client.create(path, b"0").await.unwrap();
+    }
+    client.set_acl("/set", &[Acl::world(Perms::ALL)]).await.unwrap();
+    for n in 0..200 {
+        client.create(&format!("/n{n}"), b"").await.unwrap();
+    }
+    let logs = site.logs();
+    assert!(logs.len() > 1, "{logs:?}");
+    std::fs::remove_file(&logs[0]).unwrap();
+    for path in ["/same", "/set", "/gone"] {
+        client.set_data(path, b"1").await.unwrap();
+    }
+    client.delete("/gone").await.unwrap();
+    let newest = |login: &str, path: &str| {
+        let rows = all(&site, login, path, 9);
+        rows.iter().find(|row| row["kind"] == "set").unwrap()["data"].clone()
+    };
+    assert_eq!(newest("", "/same"), base64("1"));
+    assert_eq!((newest("", "/set"), newest("ann:pw", "/set")), (json!(null), json!(null)));
+    assert_eq!(newest("", "/gone"), json!(null));
+}
+
 /// The id of a session is half of what it takes to take it over.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_for_those_who_may_see_the_server() {

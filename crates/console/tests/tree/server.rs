@@ -94,6 +94,19 @@ impl Site {
         self.run();
     }
 
+    /// The logs, oldest first.
+    pub(crate) fn logs(&self) -> Vec<std::path::PathBuf> {
+        let files = std::fs::read_dir(self.dir.path().join("data/version-2")).unwrap();
+        let paths = files.map(|entry| entry.unwrap().path());
+        let zxid = |path: &std::path::Path| {
+            let name = path.file_name()?.to_str()?;
+            u64::from_str_radix(name.strip_prefix("log.")?, 16).ok()
+        };
+        let mut logs: Vec<_> = paths.filter_map(|path| zxid(&path).map(|zxid| (zxid, path))).collect();
+        logs.sort();
+        logs.into_iter().map(|(_, path)| path).collect()
+    }
+
     /// A client with this login; an empty one for none.
     pub(crate) async fn client(&self, login: &str) -> Client {
         let mut builder = Client::builder(&self.clients.to_string())
