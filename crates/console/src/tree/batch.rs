@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{inner_client, rights::Caller, state::Console};
 use ostler_client::{Client, Error};
-use ostler_proto::error::ErrorCode;
+use ostler_proto::{error::ErrorCode, id::Zxid};
 use ostler_server_core::report::{
     subtree::{SubtreeWalk, Visited, WalkOrder},
     znodes::{ZnodeReader, ZnodeRefusal},
@@ -121,17 +121,39 @@ pub(super) async fn session(console: &Arc<Console>, caller: &Caller, path: &str)
     }
 }
 
-/// Deletes znodes in this order, each with its version or at any (-1). Those that are gone already count as done. At a
-/// refusal those before it are deleted all the same.
+/// A znode that is deleted.
+pub(super) struct Deletion {
+    pub(super) path: String,
+    /// The zxid of its create, as it was visited.
+    pub(super) czxid: Zxid,
+    /// The version that it must have; -1 for any.
+    pub(super) version: i32,
+}
+
+/// Deletes znodes in this order. Those that are gone already count as done. At a refusal those before it are deleted all
+/// the same.
 pub(super) async fn deletes(
     console: &Arc<Console>,
     caller: &Caller,
     run: &Run,
-    mut ops: Vec<(String, i32)>,
+    mut ops: Vec<Deletion>,
 ) -> Result<(), Refused> {
     let began = Instant::now();
-    while let Some((first, _)) = ops.first() {
-        let client = session(console, caller, first).await?;
+    let mut is_unknown = false;
+    while let Some(first) = ops.first() {
+        let first_path = first.path.clone();
+        let client = session(console, caller, &first_path).await?;
+        if is_unknown {
+            match left(console, &client, run, &mut ops).await? {
+                Some(0) => return Ok(()),
+                Some(_) => {}
+                None if began.elapsed() < PATIENCE => {
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+                None => return Err(Refused::of(&first_path, "the server has no leader.")),
+            }
+        }
         match delete_together(&client, &ops).await {
             Ok(()) => {
                 run.add_done(ops.len());
@@ -141,11 +163,12 @@ pub(super) async fn deletes(
                 ops.remove(at);
                 run.add_done(1);
             }
-            Err((_, error)) if may_try_again(&error) && began.elapsed() < PATIENCE => {
+            Err((_, error)) if is_open(&error) && began.elapsed() < PATIENCE => {
+                is_unknown = true;
                 tokio::time::sleep(PAUSE).await;
             }
             Err((at, error)) => {
-                let refused = Refused::by(&ops[at].0, Change::Delete, &error);
+                let refused = Refused::by(&ops[at].path, Change::Delete, &error);
                 if at > 0 && delete_together(&client, &ops[..at]).await.is_ok() {
                     run.add_done(at);
                 }
@@ -156,14 +179,46 @@ pub(super) async fn deletes(
     Ok(())
 }
 
-/// Whether a delete may be sent again: it does no harm twice.
-fn may_try_again(error: &Error) -> bool {
+/// Takes out what is gone: nobody knows whether the last attempt was committed. Somebody may have created a znode anew
+/// since, which is none of those that were to be deleted. Returns how many are left; `None` if the server cannot tell now.
+async fn left(
+    console: &Console,
+    client: &Client,
+    run: &Run,
+    ops: &mut Vec<Deletion>,
+) -> Result<Option<usize>, Refused> {
+    // The server may be behind the attempt.
+    let Some(Deletion { path, .. }) = ops.first() else { return Ok(Some(0)) };
+    if client.sync(path).await.is_err() {
+        return Ok(None);
+    }
+    let found = look(console, |server| {
+        let czxid = |op: &Deletion| server.tree().get(&op.path).map(|node| node.stat.czxid);
+        ops.iter().map(czxid).collect::<Vec<_>>()
+    });
+    let anew = |(op, found): &(&Deletion, &Option<Zxid>)| found.is_some_and(|czxid| czxid != op.czxid);
+    if let Some((op, _)) = ops.iter().zip(&found).find(anew) {
+        return Err(Refused::of(&op.path, "it was created anew after the plan."));
+    }
+    let mut found = found.into_iter();
+    ops.retain(|_| match found.next().flatten() {
+        Some(_) => true,
+        None => {
+            run.add_done(1);
+            false
+        }
+    });
+    Ok(Some(ops.len()))
+}
+
+/// Whether it is not known if a delete was done.
+fn is_open(error: &Error) -> bool {
     error.is_connection_trouble() || error.is_session_over() || error.code() == Some(ErrorCode::SessionMoved)
 }
 
 /// The error has the place of the operation that was refused.
-async fn delete_together(client: &Client, ops: &[(String, i32)]) -> Result<(), (usize, Error)> {
-    let multi = ops.iter().fold(client.multi(), |multi, (path, version)| multi.delete(path, *version));
+async fn delete_together(client: &Client, ops: &[Deletion]) -> Result<(), (usize, Error)> {
+    let multi = ops.iter().fold(client.multi(), |multi, op| multi.delete(&*op.path, op.version));
     multi.commit().await.map(drop).map_err(|error| match &error {
         Error::Multi { index, .. } if *index < ops.len() => (*index, error),
         _ => (0, error),

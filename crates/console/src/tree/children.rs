@@ -6,6 +6,7 @@
 
 use super::{
     aside, cursor, identity,
+    idle::{Cancelled, waiter},
     listing::{self, ListKey, Listing, Place, Sort, in_a_look},
     look,
     params::Params,
@@ -13,7 +14,7 @@ use super::{
     shown,
 };
 use crate::{
-    error::ApiError,
+    error::{ApiError, Code},
     rights::{self, Caller},
     state::Console,
 };
@@ -72,15 +73,34 @@ pub(super) async fn children(
         who: identity(&caller),
         is_viewer: rights::is_viewer(&caller, &headers, &console),
     };
-    aside(move || {
-        let reader = ZnodeReader::new(&caller.ids);
-        let page = match (question.sort, question.is_descending) {
-            (Sort::Name, false) => page_by_name(&console, &reader, &question)?,
-            _ => page_of_list(&console, &reader, &question)?,
-        };
-        answer(&console, &reader, &question, page).map(Json)
-    })
-    .await
+    let question = Arc::new((question, caller.ids));
+    let (of, asked) = (console.clone(), question.clone());
+    if let Some(answer) = aside(move || answer_of(&of, &asked, None)).await? {
+        return Ok(Json(answer));
+    }
+    let turn = console.tree.lists.turn.take("list of children").await?;
+    let (_waiter, cancelled) = waiter();
+    let made = aside(move || {
+        let made = answer_of(&console, &question, Some(&cancelled));
+        drop(turn);
+        made
+    });
+    let gone = || ApiError::new(Code::Busy, "The list of children was dropped meanwhile. Ask again.");
+    made.await?.ok_or_else(gone).map(Json)
+}
+
+/// The answer. `None` if its list is not kept; with the turn, whose mark is `turn`, it is made.
+fn answer_of(
+    console: &Console,
+    (question, ids): &(Question, Vec<Id>),
+    turn: Option<&Cancelled>,
+) -> Result<Option<Value>, ApiError> {
+    let reader = ZnodeReader::new(ids);
+    let page = match (question.sort, question.is_descending) {
+        (Sort::Name, false) => Some(page_by_name(console, &reader, question)?),
+        _ => page_of_list(console, &reader, question, turn)?,
+    };
+    page.map(|page| answer(console, &reader, question, page)).transpose()
 }
 
 fn page_by_name(console: &Console, reader: &ZnodeReader, question: &Question) -> Result<Page, ApiError> {
@@ -100,8 +120,13 @@ fn page_by_name(console: &Console, reader: &ZnodeReader, question: &Question) ->
     Ok(Page { began: began(question, &parent.stat), names, next })
 }
 
-fn page_of_list(console: &Console, reader: &ZnodeReader, question: &Question) -> Result<Page, ApiError> {
-    let (began, list) = list_for(console, reader, question)?;
+fn page_of_list(
+    console: &Console,
+    reader: &ZnodeReader,
+    question: &Question,
+    turn: Option<&Cancelled>,
+) -> Result<Option<Page>, ApiError> {
+    let Some((began, list)) = list_for(console, reader, question, turn)? else { return Ok(None) };
     let place = question.from.as_ref().map(|cursor| &cursor.place);
     let mut behind = list.behind(place, (question.is_descending, &question.starts_with));
     let page: Vec<(i64, &str)> = behind.by_ref().take(question.limit).collect();
@@ -109,7 +134,7 @@ fn page_of_list(console: &Console, reader: &ZnodeReader, question: &Question) ->
     let last = page.last().filter(|_| has_more);
     let next = last.map(|(rank, name)| Place { rank: *rank, name: (*name).to_owned() });
     let names = page.into_iter().map(|(_, name)| name.to_owned()).collect();
-    Ok(Page { began, names, next })
+    Ok(Some(Page { began, names, next }))
 }
 
 /// The list that a page is of: the one of the page before, if it is still kept.
@@ -117,17 +142,20 @@ fn list_for(
     console: &Console,
     reader: &ZnodeReader,
     question: &Question,
-) -> Result<((Zxid, i32), Arc<Listing>), ApiError> {
+    turn: Option<&Cancelled>,
+) -> Result<Option<((Zxid, i32), Arc<Listing>)>, ApiError> {
     let parent = look(console, |server| server.child_names(reader, &question.path, (NamesFrom::At(""), 0)));
     let (parent, _) = parent.map_err(|refusal| refused(&question.path, refusal))?;
     let (czxid, cversion) = began(question, &parent.stat);
     let who = if question.sort == Sort::Changed { question.who.clone() } else { Vec::new() };
     let key = ListKey { path: question.path.clone(), czxid, cversion, sort: question.sort, who };
     if let Some(list) = console.tree.lists.find(&key, question.from.is_none()) {
-        return Ok(((czxid, cversion), list));
+        return Ok(Some(((czxid, cversion), list)));
     }
-    let (parent, list) = listing::make(console, reader, (&question.path, question.sort, &question.who))?;
-    Ok((began(question, &parent.stat), list))
+    let Some(cancelled) = turn else { return Ok(None) };
+    let of = (&*question.path, question.sort, &*question.who);
+    let (parent, list) = listing::make(console, reader, of, cancelled)?;
+    Ok(Some((began(question, &parent.stat), list)))
 }
 
 /// The parent's czxid, and the cversion when the list began.

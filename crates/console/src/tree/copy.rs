@@ -1,7 +1,7 @@
 //! Copies of subtrees, and moves: a copy, and then a delete of what was copied.
 
 use super::{
-    batch::{Batches, Refused, deletes, session, stopped_at},
+    batch::{Batches, Deletion, Refused, deletes, session, stopped_at},
     identity, look,
     params::{Body, valid_path},
     plan::{LISTED_MAX, is_small, may_be_whole},
@@ -261,7 +261,8 @@ impl Copying {
             if let Some(new) = batch.iter().find(is_new) {
                 return Err(left(Refused::of(&new.path, "it was created or changed since the move began.")));
             }
-            let ops = batch.into_iter().map(|visited| (visited.path, visited.version)).collect();
+            let deletion = |of: Visited| Deletion { path: of.path, czxid: of.czxid, version: of.version };
+            let ops = batch.into_iter().map(deletion).collect();
             deletes(&self.console, &self.caller, &self.run, ops).await.map_err(left)?;
         }
         Ok(())

@@ -3,7 +3,14 @@
 //! A list is taken in looks, put in order by a thread that may wait, and kept for the next pages. All lists together have
 //! a limited size.
 
-use super::{BETWEEN_LOOKS, look, refusal::refused, runs::locked, shown};
+use super::{
+    BETWEEN_LOOKS,
+    idle::{Cancelled, Turn},
+    look,
+    refusal::refused,
+    runs::locked,
+    shown,
+};
 use crate::{
     error::{ApiError, Code},
     state::Console,
@@ -14,11 +21,14 @@ use ostler_proto::{
     jute::{Reader, stored_text},
     strings::SharedStrings,
 };
-use ostler_server_core::report::znodes::{ParentReport, ZnodeReader, ZnodeRefusal};
+use ostler_server_core::report::znodes::{ParentReport, ZnodeReader};
 use ostler_tree::sorted_strings;
 use std::{
     cmp::Ordering,
-    sync::{Arc, Mutex, Weak},
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -180,8 +190,10 @@ struct Kept {
 #[derive(Default)]
 pub(super) struct Lists {
     kept: Mutex<Vec<Kept>>,
-    /// Held while a list is made, so that not many are in memory at once.
-    making: Mutex<()>,
+    /// One list is made at a time. Those who wait hold no thread: they may be very many.
+    pub(super) turn: Turn,
+    /// Whether a task drops those that nobody uses.
+    is_tidied: AtomicBool,
 }
 
 impl Lists {
@@ -206,7 +218,7 @@ impl Lists {
         while kept.len() > LISTS_MAX || kept.len() > 1 && size(&kept) > BYTES_MAX {
             kept.remove(0);
         }
-        if kept.len() == 1 {
+        if !self.is_tidied.swap(true, Relaxed) {
             tokio::spawn(forget(Arc::downgrade(self)));
         }
     }
@@ -220,19 +232,20 @@ async fn forget(lists: Weak<Lists>) {
         let (mut kept, now) = (locked(&lists.kept), Instant::now());
         kept.retain(|kept| now.saturating_duration_since(kept.used) < KEEP);
         if kept.is_empty() {
+            lists.is_tidied.store(false, Relaxed);
             return;
         }
     }
 }
 
-/// Makes a list of the children as they are now, and keeps it. For a thread that may wait.
+/// Makes a list of the children as they are now, and keeps it. For a thread that may wait, and has the turn.
 pub(super) fn make(
     console: &Console,
     reader: &ZnodeReader,
     (path, sort, who): (&str, Sort, &[Id]),
+    cancelled: &Cancelled,
 ) -> Result<(ParentReport, Arc<Listing>), ApiError> {
     let lists = &console.tree.lists;
-    let _making = locked(&lists.making);
     let seen = look(console, |server| server.child_list(reader, path));
     let (parent, names) = seen.map_err(|refusal| refused(path, refusal))?;
     let key = ListKey {
@@ -264,7 +277,7 @@ pub(super) fn make(
             list.put_in_order();
         }
         Sort::Changed => {
-            list.ranks = changes(console, reader, path, &list).map_err(|refusal| refused(path, refusal))?;
+            list.ranks = changes(console, reader, (path, &list), cancelled)?;
             list.put_in_order();
         }
     }
@@ -277,14 +290,18 @@ pub(super) fn make(
 fn changes(
     console: &Console,
     reader: &ZnodeReader,
-    path: &str,
-    list: &Listing,
-) -> Result<Vec<i64>, ZnodeRefusal> {
+    (path, list): (&str, &Listing),
+    cancelled: &Cancelled,
+) -> Result<Vec<i64>, ApiError> {
     let mut changes = Vec::with_capacity(list.len());
     while changes.len() < list.len() {
+        if cancelled.is_set() {
+            return Err(ApiError::new(Code::Busy, "Nobody waits for the list any more."));
+        }
         let upto = list.len().min(changes.len() + in_a_look(path));
         let names: Vec<&str> = (changes.len()..upto).map(|at| list.name_of(at)).collect();
-        let zxids = look(console, |server| server.changes_of_children(reader, path, &names))?;
+        let zxids = look(console, |server| server.changes_of_children(reader, path, &names));
+        let zxids = zxids.map_err(|refusal| refused(path, refusal))?;
         changes.extend(zxids.into_iter().map(|zxid| zxid.map_or(0, Zxid::to_wire)));
         thread::sleep(BETWEEN_LOOKS);
     }

@@ -2,7 +2,7 @@
 
 use super::{
     BETWEEN_LOOKS,
-    batch::{Batches, Refused, deletes, session, stopped_at},
+    batch::{Batches, Deletion, Refused, deletes, session, stopped_at},
     identity, look,
     params::Body,
     plan::{LISTED_MAX, Plan, PlanKind},
@@ -120,7 +120,8 @@ impl Whole {
                     "The ACL of the znode does not let you see its children (READ), so they cannot be deleted.",
                 ));
             }
-            let ops: Vec<(String, i32)> = batch.into_iter().map(|visited| (visited.path, -1)).collect();
+            let deletion = |of: Visited| Deletion { path: of.path, czxid: of.czxid, version: -1 };
+            let ops = batch.into_iter().map(deletion).collect();
             if let Err(refused) = deletes(&self.console, &self.caller, &self.run, ops).await {
                 return self.stopped(refused);
             }
