@@ -1,5 +1,6 @@
 // Pages in a browser, with all that the browser complains about.
 
+import path from 'node:path';
 import { expect, until } from './until.js';
 
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
@@ -13,11 +14,18 @@ export const launch = ({ chromium }) => chromium.launch({ executablePath: proces
 /**
  * A browser's profile at one console.
  * @param {any} browser
- * @param {{base: string, assets?: string, state?: any, theme?: string}} how `state`: the cookies of another context
+ * @param {{base: string, assets?: string, state?: any, theme?: string}} how `state`: the cookies of another context; `assets`: a folder whose files are shown in place of the server's
  */
-export async function profile(browser, { base, state, theme = 'light' }) {
+export async function profile(browser, { base, assets, state, theme = 'light' }) {
   const context = await browser.newContext({ viewport: WIDE, colorScheme: theme, reducedMotion: 'reduce', storageState: state, baseURL: base });
   context.setDefaultTimeout(20_000);
+  if (assets) {
+    await context.route('**/console/assets/**', async (route) => {
+      const name = new URL(route.request().url()).pathname.replace('/console/assets/', '');
+      const response = await route.fetch();
+      await route.fulfill({ response, path: path.join(assets, name) });
+    });
+  }
   return context;
 }
 
@@ -94,8 +102,12 @@ export async function inspect(page, axe) {
   await page.emulateMedia({ colorScheme: 'light' });
 }
 
-/** The elements that reach beyond the window. */
-const widest = (page) => page.evaluate(() => [...document.querySelectorAll('main *, header *')].filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1).slice(0, 4).map((one) => `${one.tagName}.${one.className} ${one.textContent?.slice(0, 30)}`).join(' | '));
+/** The elements that reach beyond the window, but for those in a part that scrolls by itself. @param {any} page */
+const widest = (page) => page.evaluate(() => {
+  const beyond = [...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > document.documentElement.clientWidth + 1);
+  const scrolls = (one) => one && (getComputedStyle(one).overflowX !== 'visible' || scrolls(one.parentElement));
+  return beyond.filter((one) => !scrolls(one.parentElement)).slice(0, 6).map((one) => `${one.tagName}.${one.className} ${one.textContent?.slice(0, 30)}`).join(' | ');
+});
 
 /** Closes a page that nobody complained about. @param {any} page */
 export async function close(page) {

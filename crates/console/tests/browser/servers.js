@@ -65,7 +65,7 @@ export class Servers {
     for (const id of MEMBERS) {
       const member = servers.members[id - 1];
       fs.writeFileSync(path.join(member.folder, 'myid'), `${id}\n`);
-      write(member, [...lines, 'standaloneEnabled=false', 'initLimit=20', 'syncLimit=10', `admin.peers=${peers}`, 'admin.readOnly=false', `admin.operators=digest:${digestId(ADMIN)}`, 'slowRequestThresholdMs=40']);
+      write(member, [...lines, 'standaloneEnabled=false', 'initLimit=20', 'syncLimit=10', `admin.peers=${peers}`, 'admin.readOnly=false', `admin.operators=digest:${digestId(ADMIN)}`, 'slowRequestThresholdMs=0']);
     }
     // A mistake in a configuration may look like this.
     write(servers.alone, [`clientPort=${servers.alone.clients}`, 'clientPortAddress=127.0.0.1', 'autopurge.<img src=x onerror=window.__hacked=1>=<script>window.__hacked=1</script>']);

@@ -29,10 +29,10 @@ export class Shells {
   async hold(hosts, lines, more = []) {
     const shell = this.#spawn(['shell', '-e', ...more, hosts]);
     // The last answer has a line that no other has.
-    shell.stdin.write(`${lines.join('\n')}\nget /zookeeper/config\n`);
+    shell.stdin.write(`${lines.join('\n')}\nls /zookeeper\n`);
     await until('a shell has run its commands', () => {
       if (shell.exitCode !== null) throw new Error(shell.said);
-      return /^version=/m.test(shell.said);
+      return /^\[config, quota\]/m.test(shell.said);
     });
     return shell;
   }

@@ -16,8 +16,8 @@ export const PAGES = [
   ['operations', 'operations', '/jobs'],
   ['metrics', 'metrics', 'Operations'],
   ['configuration', 'configuration', 'tickTime'],
-  ['disk', 'disk', 'log.'],
-  ['clients', 'clients', 'ostler'],
+  ['disk', 'disk', 'They grow by'],
+  ['clients', 'clients', 'For example 127.0.0.1'],
 ];
 
 /** Refuses all questions but who one is. */
