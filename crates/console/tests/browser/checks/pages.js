@@ -13,7 +13,7 @@ export const PAGES = [
   ['leadership', 'leadership', '/locks/report'],
   ['a group', 'leadership?path=/locks/report', '10.0.4.11'],
   ['watches', 'watches', '/app/config'],
-  ['operations', 'operations', '/jobs'],
+  ['operations', 'operations', 'mostly'],
   ['metrics', 'metrics', 'Operations'],
   ['configuration', 'configuration', 'tickTime'],
   ['disk', 'disk', 'They grow by'],
