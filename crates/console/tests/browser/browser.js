@@ -52,6 +52,11 @@ export async function open(context, hash, { allowed = [], before } = {}) {
   page.on('request', (request) => {
     if (!request.url().startsWith(`${base}/`) && !/^(data|blob):/.test(request.url())) page.said.push(`request to elsewhere: ${request.url()}`);
   });
+  // Streams of events do not end.
+  const counts = (/** @type {any} */ request) => !request.url().includes('/api/v1/events');
+  page.waiting = new Set();
+  page.on('request', (request) => counts(request) && page.waiting.add(request));
+  for (const end of ['requestfinished', 'requestfailed']) page.on(end, (request) => page.waiting.delete(request));
   await page.addInitScript(() => addEventListener('securitypolicyviolation', (event) => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
   await before?.(page);
   await page.goto(`${base}/console/#/${hash}`, { waitUntil: 'domcontentloaded' });
@@ -69,6 +74,19 @@ export async function has(page, text, where = 'main') {
 
 /** Waits until nothing in the page is loading. */
 export const settled = (page) => page.waitForFunction(() => document.querySelector('main h1, main [role=treegrid]') && !document.querySelector('main [aria-busy=true], .tree-rows .bar'));
+
+/** Goes to another page of the same document, and waits until it has all that it asked for. @param {any} page @param {string} hash */
+export async function goTo(page, hash) {
+  await page.evaluate((hash) => { location.hash = `#/${hash}`; }, hash);
+  await until(`${hash} has its answers`, async () => {
+    for (let picture = 0; picture < 2; picture++) {
+      await drawn(page);
+      if (page.waiting.size > 0) return false;
+    }
+    return true;
+  });
+  await settled(page);
+}
 
 /** Waits until the next picture is drawn. */
 export const drawn = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));

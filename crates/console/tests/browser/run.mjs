@@ -4,7 +4,7 @@ import { options } from './arguments.js';
 import { prepare } from './world.js';
 
 /** The subjects, in this order: the later ones change what the earlier ones look at. */
-const SUBJECTS = ['sources', 'empty', 'pages', 'leadership', 'changes', 'elections'];
+const SUBJECTS = ['sources', 'pages', 'secrets', 'empty', 'leadership', 'changes', 'keyboard', 'hostile', 'origins', 'elections'];
 
 const given = options(['server', 'port', 'only', 'out', 'assets', 'node-modules']);
 
@@ -28,7 +28,7 @@ async function run(all, world) {
       console.log(`ok ${name} (${((Date.now() - begun) / 1000).toFixed(1)} s)`);
     } catch (error) {
       failed += 1;
-      console.log(`FAILED ${name} ${error.message}${given.out ? `\n${error.stack}` : ''}`);
+      console.log(`FAILED ${name} ${given.out ? error.stack : error.message}`);
     }
   }
   console.log(`${all.length - failed} passed, ${failed} failed, 0 skipped`);

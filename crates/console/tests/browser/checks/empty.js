@@ -8,7 +8,7 @@ const PAGES = [
   ['sessions', 'sessions', 'No client is connected to'], ['ended sessions', 'sessions?state=ended', 'No session has ended since the servers started.'],
   ['leadership', 'leadership', 'No group of leaders or locks is recognised.'], ['watches', 'watches', 'watches anything.'], ['operations', 'operations', 'No operation took longer than'],
   ['metrics', 'metrics', 'Operations per second'], ['configuration', 'configuration', 'window.__hacked'], ['disk', 'disk', 'They grow by'], ['clients', 'clients', 'No request was refused.'],
-  ['sign-in', 'sign-in', 'Password'], ['a page that does not exist', '<img src=x onerror=window.__hacked=1>', 'There is no page <img src=x'], ['a znode that does not exist', 'tree?path=/not/there', 'There is no znode at this path.'],
+  ['sign-in', 'sign-in', 'Password'], ['a page that does not exist', '<img src=x onerror=window.__hacked=1>', 'No such page'], ['a znode that does not exist', 'tree?path=/not/there', 'There is no znode at this path.'],
 ];
 
 const checks = {};

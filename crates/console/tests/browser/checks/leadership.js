@@ -19,7 +19,7 @@ export default {
     await page.getByRole('button', { name: 'Hand over …' }).click();
     await has(page, before.holder.session, 'dialog');
     await page.locator('dialog button.primary').click();
-    await has(page, 'It is done.', 'dialog');
+    await has(page, 'is deleted. It stops leading', 'dialog');
     const after = await until('the next one leads', async () => {
       const found = await group(api, path);
       return found.holder && found.holder.session !== before.holder.session && found;
@@ -55,7 +55,7 @@ export default {
     await page.locator('dialog').getByRole('button', { name: 'Expire …' }).click();
     await has(page, 'ephemeral znode', 'dialog');
     await page.locator('dialog button.danger').click();
-    await has(page, 'The session has ended', 'dialog');
+    await has(page, 'has ended, and its ephemerals are gone', 'dialog');
     expect(!await servers.members[2].api.exists('/to-be-ended') && !await api.exists('/to-be-ended'), 'its ephemeral is gone');
     await close(page);
     const ended = await open(admin, 'sessions?state=ended');
