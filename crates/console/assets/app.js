@@ -43,6 +43,8 @@ function App() {
   });
   useEffect(() => {
     document.title = `${title} · Ostler`;
+    // On a telephone the pages are a line that is longer than the window.
+    document.querySelector('.side [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
     if (!isFirst.current) main.current?.focus();
     isFirst.current = false;
   }, [page]);

@@ -19,7 +19,7 @@ function server({ server, last_snapshot: last, data, log, snapshots, logs, ...di
     <div class="halves">
       ${facts([['Snapshots in', space(data)], log.path !== data.path && ['Logs in', space(log)],
         ['They grow by', disk.grows_bytes_per_hour === null ? 'not known yet' : `${bytes(disk.grows_bytes_per_hour)} per hour`], ['Full', disk.full_in_ms === null ? 'not in sight' : `in ${duration(disk.full_in_ms)}`]])}
-      ${facts([[html`Last <${Term} of="snapshot">snapshot</>`, last ? html`<${Time} ms=${last.at_ms} />` : 'none since the start'], last && ['It took', `${duration(last.took_ms)}, ${bytes(last.bytes)}`],
+      ${facts([[html`Last <${Term} of="snapshot">snapshot</>`, last ? html`<${Time} ms=${last.at_ms} />` : 'none since the start'], last && ['It took', `${last.took_ms === null ? 'a time not known' : duration(last.took_ms)}, ${bytes(last.bytes)}`],
         last && ['As of', html`<${Zxid} of=${last.zxid} />`], ['A restart takes', disk.restart_ms === null ? 'not known' : `about ${duration(disk.restart_ms)}`]])}</div>
     <details><summary>${plural(snapshots.length, 'snapshot')} and ${plural(logs.length, 'log')}, ${bytes(all)}</summary><div class="halves">
       <section><h3>Snapshots</h3>${files(`snapshots${server}`, snapshots, SNAPSHOTS, 'No snapshot yet.', 'One is taken after snapCount transactions.')}</section>

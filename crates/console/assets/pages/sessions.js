@@ -56,7 +56,7 @@ const liveColumns = (rates) => [
   SILENCE,
   { key: 'heard', label: 'Last heard', value: (row) => row.last_heard_ago_ms, render: lastHeard },
   number('ephemerals', 'Ephemerals'), number('watches', 'Watches'),
-  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}<br /><small>${rates.has(row.id) && `${count(rates.get(row.id))} per s`} ${row.outstanding && html`<b>${count(row.outstanding)} wait</b>`}</small>` },
+  { ...number('requests', 'Requests'), render: (row) => html`${count(row.requests)}<br /><small>${rates.has(row.id) && `${count(rates.get(row.id))} per s`} ${row.outstanding > 0 && html`<b>${count(row.outstanding)} wait</b>`}</small>` },
 ];
 /** One column for a telephone. It is sorted by the beginning of its value, and filtered by all of it. @type {Column[]} */
 const NARROW = [{ ...SILENCE, label: 'Session, with its longest silence', wide: true, value: (row) => `${(row.longest_silence_ms / row.timeout_ms).toFixed(3)} ${clientText(row)} ${at(row)}`,
