@@ -42,7 +42,7 @@ class Check(NamedTuple):
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. The figures of
 # the long ones must not depend on each other.
 QUICK_LANES = (
-    ("clients", "recipes", "kazoo", "differential", "security"),
+    ("clients", "recipes", "kazoo", "differential", "security", "console"),
     ("counters", "admin", "disk", "ensemble", "abuse", "packages", "chaos"),
 )
 PORTS_OF_A_LANE = 1000
@@ -62,6 +62,7 @@ PEERS_OF = {
     "abuse": [],
     "security": ["zk39", "zk38", "venv", "gssapi", "kerberos", "cli_secure"],
     "packages": ["packages"],
+    "console": ["console"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -218,6 +219,10 @@ def checks(args, port):
             Check("package-chart", "packages.chart", []),
             Check("package-deb", "packages.deb", common),
             Check("package-image", "packages.image", common),
+        ],
+        "console": [
+            Check("console-scripts", "console.scripts", []),
+            Check("console-browser", "console.browser", common),
         ],
         "chaos": [Check("chaos-checks", "chaos.tests.run", []), Check("chaos", "chaos.run", common + ["--short"])]
         + (
