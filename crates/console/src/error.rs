@@ -67,9 +67,9 @@ impl ApiError {
         self
     }
 
-    /// Whether signing in would help.
-    pub(crate) fn is_sign_in(&self) -> bool {
-        self.0.code == Code::SignIn
+    /// Whether signing in, maybe as somebody else, would help.
+    pub(crate) fn is_of_identity(&self) -> bool {
+        matches!(self.0.code, Code::SignIn | Code::Forbidden)
     }
 
     /// A parameter that cannot be.

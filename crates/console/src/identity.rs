@@ -14,7 +14,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use ostler_proto::acl::Id;
-use ostler_server::admin::AdminConn;
+use ostler_server::admin::{AdminConn, MayView};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
@@ -40,7 +40,7 @@ pub(crate) async fn me(
 ) -> Result<Response, ApiError> {
     let body = match &caller {
         Ok(caller) => description(&console, &headers, caller),
-        Err(refused) if refused.is_sign_in() => json!({
+        Err(refused) if refused.is_of_identity() => json!({
             "ids": [], "name": null, "super": false, "viewer": false, "operator": false,
             "read_only": console.handle.is_read_only(), "token": null, "needs_sign_in": true, "server": server(&console),
         }),
@@ -90,6 +90,7 @@ pub(crate) async fn sign_in(
     headers: HeaderMap,
     Json(wanted): Json<SignIn>,
 ) -> Result<Response, ApiError> {
+    let may = rights::by_own_site(&conn, &headers, &console)?;
     rights::is_own_json(&headers)?;
     if !console.people.may_try(conn.peer.ip(), Instant::now()) {
         return Err(ApiError::new(
@@ -101,6 +102,9 @@ pub(crate) async fn sign_in(
         return Err(ApiError::bad("The name and the password are too long."));
     }
     let (proof, ids) = prove(&console, &conn, wanted).await?;
+    if may == MayView::WithIdentity {
+        rights::check_admitted(&ids, &console)?;
+    }
     let (Some(ticket), Some(token)) = (people::new_ticket(), people::new_ticket()) else {
         return Err(ApiError::new(
             Code::Server,
@@ -157,8 +161,10 @@ async fn prove(
 /// Signs out.
 pub(crate) async fn sign_out(
     State(console): State<Arc<Console>>,
+    Extension(conn): Extension<AdminConn>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    rights::by_own_site(&conn, &headers, &console)?;
     rights::is_own_json(&headers)?;
     console.people.sign_out(&headers);
     let cookie = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", people::cookie_name(&headers));

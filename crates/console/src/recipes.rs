@@ -268,8 +268,7 @@ async fn group(
         let owned = owner.map_or_else(Owned::default, |session| looks.owned(session, OWNED_MAX));
         let holder = seen.holder.as_ref().map(|holder| &holder.znode.acl);
         let acls = seen.acls.iter().flatten().chain(queue.iter().map(|one| &one.znode.acl));
-        let acls = acls.chain(holder).chain(owned.paths.iter().filter_map(|(_, acl)| acl.as_ref()));
-        let readable = Readable::of(&looks, &ids, acls);
+        let readable = Readable::of(&looks, &ids, acls.chain(holder));
         if !readable.shows(seen) {
             return Err(no_group(&path));
         }
@@ -278,22 +277,23 @@ async fn group(
         let queued = queued.map(|(at, one)| shown::queued(one, &readable, (at + 1, at < seen.group.holding)));
         shown.insert("queue".into(), queued.collect());
         shown.insert("queue_left_out".into(), json!(seen.group.queue.len().saturating_sub(QUEUE_MAX)));
-        shown.insert("hand_over".into(), offered(seen, owned, &readable));
+        let texts: Vec<&str> = owned.paths.iter().map(|path| &**path).collect();
+        let listed = shared.handle.seen_paths(&ids, &texts, crate::list::let_others);
+        let owns = listed.into_iter().zip(&owned.paths).filter(|(seen, path)| seen == *path);
+        let owns = owns.map(|(path, _)| path).collect();
+        shown.insert("hand_over".into(), offered(seen, owns, owned.count));
         Ok(Json(Value::Object(shown)))
     })
     .await?
 }
 
-/// The way to hand over, and the paths that the holder's session owns as far as the caller may list them.
-fn offered(seen: &SeenGroup, owned: Owned, readable: &Readable) -> Value {
+/// The way to hand over, and the paths that the holder's session owns as far as the caller may list them, of `count`.
+fn offered(seen: &SeenGroup, owns: Vec<String>, count: usize) -> Value {
     let Some(holder) = &seen.holder else {
         let sentence = "Nobody holds, so there is nothing to hand over.";
         return json!({ "way": "none", "sentence": sentence, "owns": [], "owns_left_out": 0 });
     };
     let offer = holder.offer(&seen.group);
-    let may_list = |acl: &Option<_>| acl.as_ref().is_some_and(|acl| readable.has(acl));
-    let listed = owned.paths.into_iter().filter(|(_, acl)| may_list(acl));
-    let owns: Vec<String> = listed.map(|(path, _)| path).collect();
-    let left_out = owned.count.saturating_sub(owns.len());
+    let left_out = count.saturating_sub(owns.len());
     json!({ "way": offer.way.name(), "sentence": offer.sentence, "owns": owns, "owns_left_out": left_out })
 }

@@ -15,6 +15,8 @@ use std::{sync::Arc, time::Instant};
 
 /// The header with the token that changes must carry.
 const TOKEN: &str = "x-ostler-token";
+/// The most characters of a host's name in a sentence.
+const NAME_MAX: usize = 100;
 
 /// Somebody who asks. The tree's ACLs say what they may see of it.
 pub struct Caller {
@@ -88,21 +90,13 @@ impl Caller {
         self.ids.iter().any(|id| id.scheme != "ip")
     }
 
-    /// Refuses requests of other sites' pages, and at a guarded port those without an identity.
+    /// Refuses requests of other sites' pages, and at a guarded port those without an identity that has a right here.
     fn may_come(&self, headers: &HeaderMap, console: &Console) -> Result<(), ApiError> {
-        let may = console.handle.may_view(&self.conn, headers);
-        let is_other_site =
-            text(headers, "sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
-        if may == MayView::OtherSite || is_other_site {
-            return Err(ApiError::new(
-                Code::OtherSite,
-                "The request came by the name of another site, or from its page, and is refused.",
-            ));
+        let may = by_own_site(&self.conn, headers, console)?;
+        if may != MayView::WithIdentity || console.handle.is_member(&self.conn) {
+            return Ok(());
         }
-        if may == MayView::WithIdentity && !self.has_identity() {
-            return Err(ApiError::new(Code::SignIn, "Sign in: this port shows nothing without an identity."));
-        }
-        Ok(())
+        check_admitted(&self.ids, console)
     }
 
     /// Refuses a change that no page of this server and no program has asked for.
@@ -119,6 +113,51 @@ impl Caller {
             )),
         }
     }
+}
+
+/// Refuses requests that came by a name of another site, or from its page.
+pub(crate) fn by_own_site(
+    conn: &AdminConn,
+    headers: &HeaderMap,
+    console: &Console,
+) -> Result<MayView, ApiError> {
+    let may = console.handle.may_view(conn, headers);
+    if may == MayView::OtherName {
+        let host: String =
+            text(headers, header::HOST.as_str()).unwrap_or("?").chars().take(NAME_MAX).collect();
+        return Err(ApiError::new(
+            Code::OtherSite,
+            format!(
+                "The request came by the name {host}, which this server does not know as its own. If you reach it by this name, \
+                 as through a Kubernetes Ingress, a Service or a proxy, add the name to admin.hostNames in zoo.cfg, without the \
+                 port, and start the server anew."
+            ),
+        ));
+    }
+    let is_other_site =
+        text(headers, "sec-fetch-site").is_some_and(|site| site != "same-origin" && site != "none");
+    if may == MayView::OtherSite || is_other_site {
+        return Err(ApiError::new(
+            Code::OtherSite,
+            "The request came from a page of another site, and is refused.",
+        ));
+    }
+    Ok(may)
+}
+
+/// Refuses identities that a guarded port does not admit.
+pub(crate) fn check_admitted(ids: &[Id], console: &Console) -> Result<(), ApiError> {
+    if ids.iter().all(|id| id.scheme == "ip") {
+        return Err(ApiError::new(Code::SignIn, "Sign in: this port shows nothing without an identity."));
+    }
+    if console.handle.is_admitted(ids) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        Code::Forbidden,
+        "This port shows nothing to your identity. Is the password right? Without TLS a user needs READ in the ACL of the root, \
+         or a place in admin.viewers or admin.operators.",
+    ))
 }
 
 /// Checks that a request with a body has JSON, and that no page of another site has made it.

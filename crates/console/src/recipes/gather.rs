@@ -36,6 +36,8 @@ const CONTENDERS_MAX: usize = 200_000;
 const CHILDREN_MAX: usize = 1_000;
 /// The most parents whose children are looked at for that.
 const PARENTS_MAX: usize = 1_000;
+/// The most znodes at and above the queues of one group whose ACLs are looked at.
+const ANCESTORS_MAX: usize = 64;
 /// The most contenders of one group whose czxids are looked up to put them in order.
 const ORDERED_MAX: usize = 256;
 /// The most groups for which that is done.
@@ -60,7 +62,8 @@ pub(crate) struct SeenGroup {
     pub(crate) group: Group,
     pub(crate) holder: Option<SeenContender>,
     pub(crate) alarms: Vec<Alarm>,
-    /// The ACLs of the znodes whose READ shows the group: its path, and its parents. `None` if one of them is gone.
+    /// The ACLs of the znodes whose READ shows the group: its path, the parents of its queue, and all above them. `None` if one
+    /// of them is gone, or if there are more than are looked at: then nobody sees the group.
     pub(crate) acls: Option<Vec<ReadAcl>>,
 }
 
@@ -88,8 +91,8 @@ impl SeenContender {
 /// The ephemerals of a session.
 #[derive(Default)]
 pub(crate) struct Owned {
-    /// The first of them, each with the ACL of its parent.
-    pub(crate) paths: Vec<(String, Option<ReadAcl>)>,
+    /// The first of them.
+    pub(crate) paths: Vec<String>,
     pub(crate) count: usize,
 }
 
@@ -237,7 +240,7 @@ impl Looks<'_> {
         self.each(queue, contender).into_iter().flatten().collect()
     }
 
-    /// The first paths of a session's ephemerals, each with the ACL of its parent; and the number of all.
+    /// The first paths of a session's ephemerals, and the number of all.
     pub(crate) fn owned(&self, session: SessionId, max: usize) -> Owned {
         let mut owned: Vec<String> = Vec::new();
         let count = self.look(|_, server| server.tree().ephemerals(session).len());
@@ -257,10 +260,7 @@ impl Looks<'_> {
             }
         }
         owned.truncate(max);
-        let acls = self.each(&owned, |_, server, path| {
-            server.recipe_znode(path::parent(path).unwrap_or("/")).map(|parent| parent.acl)
-        });
-        Owned { paths: owned.into_iter().zip(acls).collect(), count }
+        Owned { paths: owned, count }
     }
 }
 
@@ -289,8 +289,23 @@ fn contender(now: Now, server: &Server, contender: &Contender) -> Option<SeenCon
     Some(SeenContender { contender: contender.clone(), znode, session })
 }
 
+/// The ACLs that show a group: those of its path, of the parents of its queue, and of all above them.
 fn acls(server: &Server, group: &Group) -> Option<Vec<ReadAcl>> {
-    let paths =
-        std::iter::once(&group.path).chain(group.parents.iter().filter(|parent| **parent != group.path));
-    paths.map(|path| Some(server.recipe_znode(path)?.acl)).collect()
+    let mut looked = HashSet::new();
+    let mut acls: Vec<ReadAcl> = Vec::new();
+    for path in std::iter::once(&group.path).chain(&group.parents) {
+        for above in std::iter::once(&**path).chain(path::ancestors(path)) {
+            if !looked.insert(above) {
+                break;
+            }
+            if looked.len() > ANCESTORS_MAX {
+                return None;
+            }
+            let acl = server.recipe_znode(above)?.acl;
+            if acls.iter().all(|known| known.key() != acl.key()) {
+                acls.push(acl);
+            }
+        }
+    }
+    Some(acls)
 }

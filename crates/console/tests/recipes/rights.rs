@@ -60,6 +60,30 @@ async fn acls_decide_what_a_viewer_sees() {
     assert_eq!(group["hand_over"]["owns"].as_array().unwrap().len(), 1, "{group}");
 }
 
+/// Whoever may not read an ancestor does not learn what is below it, whatever the ACLs there are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ancestor_that_may_not_be_read_hides_what_is_below() {
+    let world = World::start().await;
+    let client = world.client().await;
+    client.create("/tenants/acme/lock", b"").creating_parents().await.unwrap();
+    client.create("/open", b"").await.unwrap();
+    for path in ["/tenants/acme/lock", "/open"] {
+        client.create(&format!("{path}/{LATCH}"), b"me").ephemeral_sequential().await.unwrap();
+    }
+    client.set_acl("/tenants", &digest_acl("ann")).await.unwrap();
+    let seen = |who: &str| {
+        let (_, list) = world.get_as(who, "/recipes");
+        (list["items"].as_array().unwrap().len(), list["left_out"].as_u64().unwrap())
+    };
+    assert_eq!((seen(AS_BOB), seen(AS_ANN)), ((1, 1), (2, 0)));
+    assert_eq!(world.get_as(AS_BOB, "/recipes/group?path=/tenants/acme/lock").0, 404);
+    let (_, group) = world.get_as(AS_BOB, "/recipes/group?path=/open");
+    assert_eq!(group["hand_over"]["owns_left_out"], 1, "{group}");
+    assert_eq!(group["hand_over"]["owns"].as_array().unwrap().len(), 1, "{group}");
+    let (_, group) = world.get_as(AS_ANN, "/recipes/group?path=/open");
+    assert_eq!(group["hand_over"]["owns"].as_array().unwrap().len(), 2, "{group}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_operators_hand_over() {
     let world = World::start().await;

@@ -3,6 +3,7 @@
 
 mod configuration;
 mod disk;
+mod exposed;
 mod metrics;
 mod rights;
 mod site;

@@ -32,7 +32,9 @@ pub(crate) type Answer = (u16, Value);
 
 pub(crate) struct Site {
     clients: SocketAddr,
+    /// The address at which the admin server listens, and the one by which it is asked.
     admin: SocketAddr,
+    pub(crate) asked: SocketAddr,
     agent: Agent,
     dir: TempDir,
     running: Option<Running>,
@@ -55,7 +57,16 @@ impl Site {
         Site::start_with_flags(lines, &[])
     }
 
+    /// The same at an address that other machines reach.
+    pub(crate) fn start_exposed(lines: &str) -> Site {
+        Site::start_at((Ipv4Addr::UNSPECIFIED, 0).into(), lines, &[])
+    }
+
     pub(crate) fn start_with_flags(lines: &str, flags: &[(&str, &str)]) -> Site {
+        Site::start_at((Ipv4Addr::LOCALHOST, 0).into(), lines, flags)
+    }
+
+    fn start_at(admin: SocketAddr, lines: &str, flags: &[(&str, &str)]) -> Site {
         let dir = tempfile::tempdir().unwrap();
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let agent = Agent::config_builder()
@@ -70,7 +81,7 @@ impl Site {
             dir.path().join("data").display()
         );
         std::fs::write(dir.path().join("zoo.cfg"), text).unwrap();
-        let mut site = Site { clients: any, admin: any, agent, dir, running: None };
+        let mut site = Site { clients: any, admin, asked: any, agent, dir, running: None };
         site.run(flags);
         site
     }
@@ -80,10 +91,11 @@ impl Site {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut config = config::load_with_flags(&self.zoo_cfg(), flags).unwrap().config;
         config.clients.client_address = Some(any);
-        config.admin.as_mut().unwrap().address = any;
+        config.admin.as_mut().unwrap().address = (self.admin.ip(), 0).into();
         // A runtime cannot be waited for in a thread of another one.
         let (clients, admin, running) = thread::spawn(move || run(&config)).join().unwrap();
         (self.clients, self.admin, self.running) = (clients, admin, Some(running));
+        self.asked = (Ipv4Addr::LOCALHOST, admin.port()).into();
     }
 
     pub(crate) fn restart(&mut self) {
@@ -149,7 +161,7 @@ impl Site {
 
     /// A path of the admin server, without the console's prefix.
     pub(crate) fn text(&self, path: &str) -> String {
-        let mut response = self.agent.get(format!("http://{}{path}", self.admin)).call().unwrap();
+        let mut response = self.agent.get(format!("http://{}{path}", self.asked)).call().unwrap();
         response.body_mut().read_to_string().unwrap()
     }
 
@@ -163,11 +175,33 @@ impl Site {
 
     /// The answer to a GET as it is.
     pub(crate) fn raw(&self, login: &str, path: &str) -> Response<Body> {
-        let mut request = self.agent.get(format!("http://{}/api/v1/{path}", self.admin));
+        let mut request = self.agent.get(format!("http://{}/api/v1/{path}", self.asked));
         if !login.is_empty() {
             request = request.header("Authorization", format!("digest {login}"));
         }
         request.call().unwrap()
+    }
+
+    /// The answer to a GET that names another host than the one that it goes to.
+    pub(crate) fn get_by_name(&self, host: &str, path: &str) -> Answer {
+        let request = self.agent.get(format!("http://{}/api/v1/{path}", self.asked));
+        read(request.header("Host", format!("{host}:{}", self.asked.port())).call().unwrap())
+    }
+
+    /// Signs in by digest. Returns the answer, and the cookie.
+    pub(crate) fn sign_in(&self, host: &str, login: &str) -> (Answer, String) {
+        let (user, password) = login.split_once(':').unwrap();
+        let request = self.agent.post(format!("http://{}/api/v1/sign-in", self.asked));
+        let request = request.header("Content-Type", "application/json").header("Host", host);
+        let body = serde_json::json!({ "scheme": "digest", "user": user, "password": password });
+        let response = request.send(body.to_string().as_bytes()).unwrap();
+        let cookie = response.headers().get("set-cookie").map(|cookie| cookie.to_str().unwrap().to_owned());
+        (read(response), cookie.unwrap_or_default().split(';').next().unwrap_or_default().to_owned())
+    }
+
+    pub(crate) fn get_with_cookie(&self, cookie: &str, path: &str) -> Answer {
+        let request = self.agent.get(format!("http://{}/api/v1/{path}", self.asked));
+        read(request.header("Cookie", cookie).call().unwrap())
     }
 
     pub(crate) fn post_as(&self, login: &str, path: &str, body: Value) -> Answer {
@@ -175,7 +209,7 @@ impl Site {
             "" => ("X-Ostler-Token", self.get("me").1["token"].as_str().unwrap().to_owned()),
             login => ("Authorization", format!("digest {login}")),
         };
-        let request = self.agent.post(format!("http://{}/api/v1/{path}", self.admin));
+        let request = self.agent.post(format!("http://{}/api/v1/{path}", self.asked));
         let request = request.header(header.0, header.1).header("Content-Type", "application/json");
         read(request.send(body.to_string().as_bytes()).unwrap())
     }

@@ -2,10 +2,7 @@
 
 use crate::{connections::identities::Identities, requests::access, server::Server};
 use alloc::{borrow::Cow, format};
-use ostler_proto::{
-    acl::{Id, Perms},
-    path,
-};
+use ostler_proto::acl::{Id, Perms};
 
 /// The identities of a caller who looks at paths.
 #[derive(Debug)]
@@ -28,21 +25,20 @@ const LENGTH_MAX: usize = 4096;
 pub const HIDDEN: &str = "...";
 
 impl Server {
-    /// A path as this caller may see it. The name of a znode can be read at its parent: where that is not allowed, or where
-    /// the parent does not exist (any more), the path ends at the nearest ancestor that may be seen, with `/...` behind it. A
-    /// super user sees all.
+    /// A path as this caller may see it. The name of a znode can be read at its parent, and whoever may not read there does not
+    /// learn what is below. So the path ends at the first ancestor that the caller may not read, or that does not exist
+    /// (any more), with `/...` behind it. A super user sees all.
     pub fn seen_path<'p>(&self, reader: &PathReader, path: &'p str) -> Cow<'p, str> {
-        if self.config.skip_acl || reader.ids.is_super() {
+        if path == "/" || self.config.skip_acl || reader.ids.is_super() {
             return Cow::Borrowed(path);
         }
-        let is_seen = |path: &str| path::parent(path).is_none_or(|parent| self.may_list(reader, parent));
-        if is_seen(path) {
-            return Cow::Borrowed(path);
+        for (number, (at, _)) in path.match_indices('/').enumerate() {
+            let parent = if at == 0 { "/" } else { &path[..at] };
+            if number == ANCESTORS_MAX || at > LENGTH_MAX || !self.may_list(reader, parent) {
+                return Cow::Owned(format!("{}/{HIDDEN}", &path[..at]));
+            }
         }
-        let mut above = path::ancestors(path).filter(|above| above.len() <= LENGTH_MAX).take(ANCESTORS_MAX);
-        let seen = above.find(|above| is_seen(above)).unwrap_or("/");
-        let above = if seen == "/" { "" } else { seen };
-        Cow::Owned(format!("{above}/{HIDDEN}"))
+        Cow::Borrowed(path)
     }
 
     fn may_list(&self, reader: &PathReader, path: &str) -> bool {

@@ -105,15 +105,15 @@ fn sessions_are_listed_in_parts_of_any_size() {
 }
 
 #[test]
-fn a_path_is_seen_as_far_as_its_parents_may_be_read() {
+fn a_path_is_seen_as_far_as_all_above_may_be_read() {
     let mut m = Member::new();
-    let bob = m.join();
-    m.send(bob, auth("digest", b"bob:pw"));
+    let client = m.join();
+    m.send(client, auth("digest", b"bob:pw"));
     let bobs = Acl { perms: Perms::ALL, id: Id::new("digest", digest_id("bob:pw")) };
     for path in ["/open", "/open/hidden", "/open/hidden/open", "/open/hidden/open/x"] {
-        m.ask(bob, create(path)).unwrap();
+        m.ask(client, create(path)).unwrap();
     }
-    m.ask(bob, set_acl("/open/hidden", &[bobs], -1)).unwrap();
+    m.ask(client, set_acl("/open/hidden", &[bobs], -1)).unwrap();
     let seen = |ids: &[Id], path: &str| m.server.seen_path(&PathReader::new(ids), path).into_owned();
     let (eve, bob) = ([Id::new("ip", "10.0.0.1")], [Id::new("digest", digest_id("bob:pw"))]);
     for (path, expected) in [
@@ -122,8 +122,8 @@ fn a_path_is_seen_as_far_as_its_parents_may_be_read() {
         ("/none", "/none"),
         ("/open/hidden", "/open/hidden"),
         ("/open/hidden/open", "/open/hidden/..."),
-        // The list of children of /open/hidden/open may be read by everybody.
-        ("/open/hidden/open/x", "/open/hidden/open/x"),
+        // The list of children of /open/hidden/open may be read by everybody, but its name may not.
+        ("/open/hidden/open/x", "/open/hidden/..."),
         ("/open/hidden/gone/x", "/open/hidden/..."),
         ("/open/gone/x/y", "/open/gone/..."),
         ("/gone/x", "/gone/..."),
@@ -140,7 +140,14 @@ fn a_path_is_seen_as_far_as_its_parents_may_be_read() {
     // A path that was cut once is not cut again.
     assert_eq!(seen(&eve, "/open/hidden/..."), "/open/hidden/...");
     let long = format!("/gone{}", "/x".repeat(100_000));
-    assert_eq!(seen(&eve, &long), "/...");
+    assert_eq!(seen(&eve, &long), "/gone/...");
+    // A deep path is seen as far as it is looked at.
+    let deep = "/d".repeat(70);
+    for end in 1..=70 {
+        m.ask(client, create(&deep[..2 * end])).unwrap();
+    }
+    let seen = m.server.seen_path(&PathReader::new(&eve), &deep).into_owned();
+    assert_eq!(seen, format!("{}/...", "/d".repeat(64)));
 }
 
 #[test]

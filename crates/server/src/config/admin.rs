@@ -51,6 +51,9 @@ pub struct AdminSettings {
     /// `admin.openToAll`, Ostler's own: who reaches the port may read, without TLS and without an identity; false by
     /// default.
     pub open_to_all: bool,
+    /// `admin.hostNames`, Ostler's own: names by which browsers reach the console, beside those that the server knows; and the
+    /// name in `admin.serverAddress`, if it is one.
+    pub host_names: Vec<String>,
     /// `admin.peers`, Ostler's own: the admin servers of other members, where they are not at this server's own port.
     pub peers: Vec<AdminPeer>,
     /// The keys `ssl.quorum.*` for calls to admin servers with TLS; `None` if none is called by TLS, or if the keys do not
@@ -120,6 +123,7 @@ impl AdminSettings {
             read_only: true,
             viewers: Vec::new(),
             operators: Vec::new(),
+            host_names: Vec::new(),
             peers: Vec::new(),
             peer_tls: None,
         }
@@ -184,6 +188,7 @@ impl AdminSettings {
             read_only: settings.bool("admin.readOnly"),
             viewers: identities(settings, "admin.viewers")?,
             operators: identities(settings, "admin.operators")?,
+            host_names: host_names(settings)?,
             peers,
             peer_tls,
         }))
@@ -218,6 +223,25 @@ fn identities(settings: &Settings, key: &str) -> Result<Vec<Id>, ConfigError> {
         _ => Err(entry.refused("an identity is digest:USER:HASH, x509:NAME or sasl:NAME")),
     };
     written.map(read).collect()
+}
+
+/// Names of this server, parted by semicolons.
+fn host_names(settings: &Settings) -> Result<Vec<String>, ConfigError> {
+    let is_name = |text: &String| !text.is_empty() && text.parse::<IpAddr>().is_err();
+    let address = settings.text("admin.serverAddress").filter(is_name);
+    let Some(entry) = settings.entry("admin.hostNames") else { return Ok(address.into_iter().collect()) };
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let read = |name: &str| {
+        match name.chars().all(is_plain) {
+        true => Ok(name.to_owned()),
+        false => Err(entry.refused(format!(
+            "{name} is no name of a host; write names such as zk.example.com, without https:// and without a port, parted \
+             by semicolons"
+        ))),
+    }
+    };
+    let written = entry.value.split(';').map(str::trim).filter(|name| !name.is_empty());
+    written.map(read).chain(address.map(Ok)).collect()
 }
 
 /// The path above the commands: it begins with a slash and does not end with one.

@@ -21,6 +21,9 @@ pub(crate) enum Right {
     Health,
     /// To read the state of the server.
     Read,
+    /// As [`Right::Read`], for the pages of the console. A browser shows them, so at every port they are there by the
+    /// server's own names only.
+    Page,
     /// To reset counts and the like: as [`Right::Read`], but a page of another site must not be able to ask.
     Change,
     /// To take all data, to replace them, or to send clients away: needs an identity at every port.
@@ -29,11 +32,11 @@ pub(crate) enum Right {
 
 /// The facts about a caller.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Caller<'a> {
+pub(crate) struct Caller {
     /// Whether the connection has TLS.
     pub(crate) has_tls: bool,
-    /// The header `Host`, without the port.
-    pub(crate) host: Option<&'a str>,
+    /// Whether the header `Host` is missing, or has a name of this server.
+    pub(crate) has_own_name: bool,
     /// Whether the header `Origin` or `Sec-Fetch-Site` says that a page of another site asks.
     pub(crate) is_cross_site: bool,
 }
@@ -44,18 +47,23 @@ pub(crate) enum Verdict {
     Allowed,
     /// Allowed with an identity that has these permissions.
     NeedsIdentity(Perms),
-    /// The request came by a name of somebody else, or from a page of another site.
+    /// The request came by a name that is none of this server's.
+    OtherName,
+    /// The request came from a page of another site.
     OtherSite,
 }
 
 /// Decides about a request.
-pub(crate) fn decide(exposure: Exposure, right: Right, caller: Caller<'_>) -> Verdict {
+pub(crate) fn decide(exposure: Exposure, right: Right, caller: Caller) -> Verdict {
     if right == Right::Health {
         return Verdict::Allowed;
     }
-    // A page of the web can let a browser on this machine ask, by a name that its owner points here.
-    let by_foreign_name = exposure == Exposure::Loopback && !caller.host.is_none_or(is_own_name);
-    if by_foreign_name || (right != Right::Read && caller.is_cross_site) {
+    // A page of the web can let a browser ask by a name that its owner points here. The browser takes the answer for one of
+    // that page's own site.
+    if !caller.has_own_name && (exposure == Exposure::Loopback || right == Right::Page) {
+        return Verdict::OtherName;
+    }
+    if !matches!(right, Right::Read | Right::Page) && caller.is_cross_site {
         return Verdict::OtherSite;
     }
     match (right, exposure) {
@@ -66,10 +74,16 @@ pub(crate) fn decide(exposure: Exposure, right: Right, caller: Caller<'_>) -> Ve
     }
 }
 
-/// Whether a name of the header `Host` can only mean this machine: an address, or `localhost`.
-fn is_own_name(host: &str) -> bool {
+/// Whether a host of the header `Host` is no name that somebody else could point here: an address, or `localhost`.
+pub(crate) fn is_address_or_localhost(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-    bare.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
+    is_same_name(bare, "localhost") || bare.parse::<IpAddr>().is_ok()
+}
+
+/// Whether two names of hosts are the same. A dot at the end says that a name is whole.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    let whole = |name| str::strip_suffix(name, ".").unwrap_or(name);
+    !one.is_empty() && whole(one).eq_ignore_ascii_case(whole(other))
 }
 
 /// A header `Authorization`, as upstream reads it: a scheme and data, or one of the schemes that need none.
@@ -87,13 +101,16 @@ pub(crate) fn scheme_and_data(header: &str) -> Option<(&str, Option<&str>)> {
 mod tests {
     use super::*;
 
-    const PLAIN: Caller<'_> = Caller { has_tls: false, host: Some("10.0.0.1"), is_cross_site: false };
+    const PLAIN: Caller = Caller { has_tls: false, has_own_name: true, is_cross_site: false };
 
     #[test]
     fn health_is_for_all_and_the_whole_for_those_with_an_identity() {
         for exposure in [Exposure::Loopback, Exposure::Open, Exposure::Guarded] {
-            let cross = Caller { is_cross_site: true, host: Some("evil.example"), ..PLAIN };
-            assert_eq!(decide(exposure, Right::Health, cross), Verdict::Allowed);
+            let cross = Caller { is_cross_site: true, ..PLAIN };
+            assert_eq!(
+                decide(exposure, Right::Health, Caller { has_own_name: false, ..cross }),
+                Verdict::Allowed
+            );
             assert_eq!(decide(exposure, Right::Whole, PLAIN), Verdict::NeedsIdentity(Perms::ALL));
             assert_eq!(decide(exposure, Right::Whole, cross), Verdict::OtherSite);
         }
@@ -101,7 +118,7 @@ mod tests {
 
     #[test]
     fn reading_needs_loopback_tls_an_identity_or_an_opened_port() {
-        for right in [Right::Read, Right::Change] {
+        for right in [Right::Read, Right::Page, Right::Change] {
             assert_eq!(decide(Exposure::Loopback, right, PLAIN), Verdict::Allowed);
             assert_eq!(decide(Exposure::Open, right, PLAIN), Verdict::Allowed);
             assert_eq!(decide(Exposure::Guarded, right, PLAIN), Verdict::NeedsIdentity(Perms::READ));
@@ -112,15 +129,38 @@ mod tests {
 
     #[test]
     fn a_web_page_cannot_use_the_browser_of_this_machine() {
-        let decide_for = |host, right, is_cross_site| {
-            decide(Exposure::Loopback, right, Caller { host, is_cross_site, ..PLAIN })
+        let decide_for = |has_own_name, right, is_cross_site| {
+            decide(Exposure::Loopback, right, Caller { has_own_name, is_cross_site, ..PLAIN })
         };
-        assert_eq!(decide_for(Some("evil.example"), Right::Read, false), Verdict::OtherSite);
-        for own in [None, Some("localhost"), Some("127.0.0.1"), Some("[::1]"), Some("::1")] {
-            assert_eq!(decide_for(own, Right::Read, false), Verdict::Allowed, "{own:?}");
+        assert_eq!(decide_for(false, Right::Read, false), Verdict::OtherName);
+        assert_eq!(decide_for(true, Right::Read, false), Verdict::Allowed);
+        assert_eq!(decide_for(true, Right::Change, true), Verdict::OtherSite);
+        assert_eq!(decide_for(true, Right::Read, true), Verdict::Allowed);
+    }
+
+    #[test]
+    fn pages_are_there_by_the_servers_own_names_only() {
+        let foreign = Caller { has_own_name: false, ..PLAIN };
+        for exposure in [Exposure::Loopback, Exposure::Open, Exposure::Guarded] {
+            for has_tls in [false, true] {
+                let decided = decide(exposure, Right::Page, Caller { has_tls, ..foreign });
+                assert_eq!(decided, Verdict::OtherName, "{exposure:?}");
+            }
         }
-        assert_eq!(decide_for(Some("localhost"), Right::Change, true), Verdict::OtherSite);
-        assert_eq!(decide_for(Some("localhost"), Right::Read, true), Verdict::Allowed);
+        // Programs ask for the commands by whatever name leads here.
+        assert_eq!(decide(Exposure::Open, Right::Read, foreign), Verdict::Allowed);
+    }
+
+    #[test]
+    fn an_address_and_localhost_mean_this_machine() {
+        for own in ["localhost", "LOCALHOST", "localhost.", "127.0.0.1", "[::1]", "::1", "10.0.0.1"] {
+            assert!(is_address_or_localhost(own), "{own}");
+        }
+        for foreign in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "."] {
+            assert!(!is_address_or_localhost(foreign), "{foreign}");
+        }
+        assert!(is_same_name("Zk1.example.", "zk1.EXAMPLE"));
+        assert!(!is_same_name("zk1", "zk1.example") && !is_same_name("", ""));
     }
 
     #[test]

@@ -56,7 +56,9 @@ pub enum MayView {
     Yes,
     /// The caller may with an identity that has the right READ at the root.
     WithIdentity,
-    /// The request came by the name of another site, or from its page.
+    /// The request came by a name that is none of this server's (`admin.hostNames`).
+    OtherName,
+    /// The request came from a page of another site.
     OtherSite,
 }
 
@@ -88,11 +90,13 @@ impl AdminHandle {
         Some(commands::answer(&self.state, command, query))
     }
 
-    /// Whether the caller of a request may see the state of the server, by the rules of the commands.
+    /// Whether the caller of a request may see the state of the server: by the rules of the commands, and by the server's own
+    /// names only.
     pub fn may_view(&self, conn: &AdminConn, headers: &HeaderMap) -> MayView {
-        match router::verdict(&self.state, conn, headers, Right::Read) {
+        match router::verdict(&self.state, conn, headers, Right::Page) {
             Verdict::Allowed => MayView::Yes,
             Verdict::NeedsIdentity(_) => MayView::WithIdentity,
+            Verdict::OtherName => MayView::OtherName,
             Verdict::OtherSite => MayView::OtherSite,
         }
     }
@@ -109,6 +113,15 @@ impl AdminHandle {
         let viewers = &self.state.settings.viewers;
         let may = || self.state.driver.inspect(|server| server.operator_may(ids, Perms::READ));
         self.is_operator(ids) || if viewers.is_empty() { may() } else { has_one(ids, viewers) }
+    }
+
+    /// Whether somebody with these identities is admitted at a port that asks for one. Everybody can make up a digest, so it
+    /// must have a right: READ at the root, or a place among those who view or operate. A login by SASL and a certificate
+    /// are proven.
+    pub fn is_admitted(&self, ids: &[Id]) -> bool {
+        ids.iter().any(|id| matches!(&*id.scheme, "sasl" | "x509"))
+            || self.is_viewer(ids)
+            || self.state.driver.inspect(|server| server.operator_may(ids, Perms::READ))
     }
 
     /// Whether only the identities of `admin.viewers` may see the pages about the server.

@@ -1,7 +1,7 @@
 //! The paths of the admin server.
 
 use super::{
-    access::{Caller, Right, Verdict, decide, scheme_and_data},
+    access::{Caller, Right, Verdict, decide, is_address_or_localhost, is_same_name, scheme_and_data},
     command::Command,
     commands::{self, Query},
     health::{self, Asks, Facts},
@@ -165,8 +165,29 @@ fn text_reply(text: Vec<u8>) -> Response {
 pub(super) fn verdict(state: &AdminState, conn: &AdminConn, headers: &HeaderMap, right: Right) -> Verdict {
     let text = |header: header::HeaderName| headers.get(header).and_then(|value| value.to_str().ok());
     let is_cross_site = text(header::ORIGIN).is_some() || is_of_other_site(headers);
-    let caller = Caller { has_tls: conn.has_tls, host: text(header::HOST).map(without_port), is_cross_site };
-    decide(state.exposure, right, caller)
+    let has_own_name = || match headers.get(header::HOST).map(HeaderValue::to_str) {
+        None => true,
+        Some(host) => host.is_ok_and(|host| is_own_name(state, without_port(host))),
+    };
+    // Only the membership tells the hosts of the members, and that is for health not worth a look.
+    let has_own_name = right == Right::Health || has_own_name();
+    decide(state.exposure, right, Caller { has_tls: conn.has_tls, has_own_name, is_cross_site })
+}
+
+/// Whether a name can only mean this ensemble: an address, `localhost`, the name of the machine, one of the
+/// configuration (`admin.hostNames`, `admin.serverAddress`, `admin.peers`), or the host of a member.
+fn is_own_name(state: &AdminState, host: &str) -> bool {
+    let is_host = |name: &String| is_same_name(name, host);
+    let settings = &state.settings;
+    is_address_or_localhost(host)
+        || settings.host_names.iter().any(is_host)
+        || settings.peers.iter().any(|peer| is_host(&peer.host))
+        || rustix::system::uname().nodename().to_str().is_ok_and(|name| is_same_name(name, host))
+        || state.driver.inspect(|server| {
+            let members = server.member_report().map(|member| member.membership.servers);
+            let mut addresses = members.iter().flat_map(|of| of.values()).flat_map(|of| &of.addresses);
+            addresses.any(|address| is_host(&address.host))
+        })
 }
 
 /// Checks whether the caller may ask. Returns the identities that they had to prove. The error is the answer.
@@ -179,11 +200,15 @@ fn allowed(
     let refused = |status, error: &str| Err(Box::new(refusal(status, name, error)));
     let needed = match verdict(state, conn, headers, right) {
         Verdict::Allowed => return Ok(Vec::new()),
-        Verdict::OtherSite => {
+        Verdict::OtherName => {
             return refused(
                 StatusCode::FORBIDDEN,
-                "refused: the request came by the name of another site, or from its page",
+                "refused: the request came by the name of another site. If it is one of this server's, add it to \
+                 admin.hostNames in zoo.cfg",
             );
+        }
+        Verdict::OtherSite => {
+            return refused(StatusCode::FORBIDDEN, "refused: the request came from a page of another site");
         }
         Verdict::NeedsIdentity(needed) => needed,
     };

@@ -129,6 +129,16 @@ const KEYS: &[Key] = &[
         ),
     ),
     property(
+        "admin.hostNames",
+        Text,
+        "",
+        Obeyed(
+            "Ostler's own: names by which browsers reach the console, parted by semicolons, such as that of a Kubernetes \
+             Service, an Ingress or a proxy: zk.example.com. Without a line it answers by addresses, localhost, the name of \
+             the machine, and the hosts of the server.N lines; so the page of another site cannot read it by a name of its own",
+        ),
+    ),
+    property(
         "admin.peers",
         Text,
         "",

@@ -39,7 +39,7 @@ fn every_setting_of_the_admin_server_is_obeyed() {
                  admin.forceHttps=true\nadmin.needClientAuth=true\nadmin.rateLimiterIntervalInMS=7\n\
                  admin.snapshot.enabled=false\nadmin.restore.enabled=false\nadmin.openToAll=true\n\
                  admin.readOnly=false\nadmin.viewers=sasl:ann; digest:op:x=\nadmin.operators=x509:CN=ops,O=x\n\
-                 admin.peers=1=h1:8080;2=http://h2:81\n\
+                 admin.peers=1=h1:8080;2=http://h2:81\nadmin.hostNames=zk.example.com; zk_ops\n\
                  ssl.quorum.keyStore.location=/key.pem\nssl.quorum.trustStore.location=/ca.pem\n";
     let admin = config_of_lines(lines).admin.unwrap();
     let https = admin.https.as_ref().unwrap();
@@ -58,10 +58,26 @@ fn every_setting_of_the_admin_server_is_obeyed() {
         read_only: false,
         viewers: vec![Id::new("sasl", "ann"), Id::new("digest", "op:x=")],
         operators: vec![Id::new("x509", "CN=ops,O=x")],
+        host_names: vec!["zk.example.com".into(), "zk_ops".into()],
         peers: vec![peer(1, true, "h1", 8080), peer(2, false, "h2", 81)],
         peer_tls: Some(Box::new(TlsSettings { client_auth: ClientAuth::None, ..https.tls.clone() })),
     };
     assert_eq!(admin, expected);
+}
+
+#[test]
+fn names_of_the_admin_server_are_plain() {
+    for wrong in ["https://zk.example.com", "zk.example.com:8080", "*.example.com", "a,b"] {
+        check_error_of_lines(
+            &format!("admin.hostNames=fine;{wrong}\n"),
+            &format!(
+                "zoo.cfg:3: admin.hostNames: {wrong} is no name of a host; write names such as zk.example.com, without \
+                 https:// and without a port, parted by semicolons"
+            ),
+        );
+    }
+    let named = config_of_lines("admin.serverAddress=localhost\n").admin.unwrap();
+    assert_eq!(named.host_names, ["localhost"]);
 }
 
 #[test]
