@@ -63,7 +63,7 @@ struct Page {
     next: Option<Cursor>,
 }
 
-/// What a file has.
+/// The rows of a file.
 struct FileRows {
     /// Newest first.
     rows: Vec<Row>,

@@ -5,6 +5,8 @@
 mod elections;
 mod ensemble;
 mod events;
+#[path = "../ports/free.rs"]
+mod free_ports;
 mod identities;
 mod made_up;
 mod members;

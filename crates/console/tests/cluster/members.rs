@@ -1,10 +1,11 @@
 //! Members of an ensemble in the test's process, each with a console.
 
+use crate::free_ports::free;
 use ostler_server::{Overrides, RunningServer, config};
 use serde_json::Value;
 use std::{
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::Path,
     time::{Duration, Instant},
 };
@@ -26,8 +27,7 @@ pub(crate) struct Ports {
 impl Ports {
     /// Ports that were free just now.
     pub(crate) fn free() -> Ports {
-        let held = [(); 4].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-        let [clients, quorum, election, admin] = held.map(|port| port.local_addr().unwrap().port());
+        let [clients, quorum, election, admin] = free();
         Ports { clients, quorum, election, admin }
     }
 }

@@ -4,6 +4,8 @@
 mod bounds;
 mod clients;
 mod expire;
+#[path = "../ports/free.rs"]
+mod free_ports;
 mod members;
 mod operations;
 mod raw;

@@ -1,5 +1,6 @@
 //! A server in this process with the console at its admin port.
 
+use crate::free_ports::free;
 use ostler_client::{Client, RetryPolicy};
 use ostler_server::{Overrides, RunningServer, ServerHandle, config};
 use ostler_server_core::quorum::MemberMode;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use std::{
     fmt::Write,
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -244,12 +245,6 @@ pub(crate) fn ensemble(lines: &str) -> (TempDir, Vec<Site>) {
         std::thread::sleep(Duration::from_millis(50));
     }
     (dir, sites)
-}
-
-/// Ports that were free just now.
-fn free<const N: usize>() -> [u16; N] {
-    let held = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-    held.map(|port| port.local_addr().unwrap().port())
 }
 
 fn write_id(data: &Path, id: i64) {

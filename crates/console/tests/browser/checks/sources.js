@@ -1,4 +1,4 @@
-// What the sources of the pages must not have.
+// Words that the sources of the pages must not have.
 
 import fs from 'node:fs';
 import path from 'node:path';
