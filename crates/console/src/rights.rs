@@ -2,6 +2,7 @@
 
 use crate::{
     error::{ApiError, Code},
+    identity::Standing,
     people::{self, Proof, Ticket},
     state::Console,
 };
@@ -208,7 +209,18 @@ fn with_header(
         _ => return Err(refused()),
     };
     if let Proof::Digest(auth) = &proof {
-        ids.extend(console.handle.identities(&conn, scheme, Some(auth)).ok_or_else(refused)?);
+        let standing = console.logins.note(conn.peer.ip(), auth, Instant::now());
+        if standing == Standing::TooMany {
+            return Err(ApiError::new(
+                Code::TooMany,
+                "Too many passwords of this user were tried from this address. Wait a minute.",
+            ));
+        }
+        let proven = console.handle.identities(&conn, scheme, Some(auth)).ok_or_else(refused)?;
+        if standing == Standing::New && console.handle.is_admitted(&proven) {
+            console.logins.has_right(conn.peer.ip(), auth);
+        }
+        ids.extend(proven);
     }
     Ok(Caller { conn, ids, proof, token: Token::NotNeeded })
 }
