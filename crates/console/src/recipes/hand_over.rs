@@ -60,7 +60,7 @@ struct Left {
     first: Option<Box<str>>,
 }
 
-/// What came of an act.
+/// The result of an act.
 struct Outcome {
     /// Whether it is done; false if it was asked for, and may still be done.
     done: bool,
