@@ -119,7 +119,7 @@ pub(crate) struct Wanted {
 pub(crate) async fn get(
     State(console): State<Arc<Console>>,
     Query(wanted): Query<Wanted>,
-    _viewer: Viewer,
+    Viewer(viewer): Viewer,
 ) -> Result<Response, ApiError> {
     let mut topics: Vec<Topic> = Vec::new();
     for name in wanted.topics.split(',').map(str::trim).filter(|name| !name.is_empty()) {
@@ -131,7 +131,7 @@ pub(crate) async fn get(
     if topics.is_empty() {
         return Err(unknown_topic());
     }
-    let place = console.events.streams.clone().enter(Instant::now())?;
+    let place = console.events.streams.clone().enter(viewer.conn.peer.ip(), Instant::now())?;
     let followed = topics.iter().map(|topic| (topic.name, console.events.follow(&console, *topic))).collect();
     let stream = streams::EventStream::new(Arc::downgrade(&console), followed, place);
     let headers = [

@@ -15,10 +15,17 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
-use tokio::{sync::OnceCell, task::JoinSet, time::timeout};
+use tokio::{
+    sync::OnceCell,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
 
 /// The time for a member to answer.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -26,8 +33,9 @@ const WITHIN: Duration = Duration::from_secs(1);
 const KEPT: Duration = Duration::from_secs(2);
 /// The same, while something happens and somebody watches it.
 const LIVE: Duration = Duration::from_millis(400);
-/// Questions whose answers are kept at once.
+/// Questions whose answers are kept at once, and the most bytes of all answers that are kept.
 const QUESTIONS_MAX: usize = 32;
+const BYTES_MAX: usize = 16 << 20;
 
 /// Another member of the ensemble.
 #[derive(Debug, Clone)]
@@ -90,6 +98,16 @@ pub(crate) struct FanOut {
 struct Flight {
     began: Instant,
     answers: OnceCell<Arc<Vec<Asked>>>,
+    /// Whether somebody has seen to it that the answers are forgotten.
+    is_noted: AtomicBool,
+}
+
+impl Flight {
+    /// The bytes of its answers.
+    fn bytes(&self) -> usize {
+        let answers = self.answers.get().into_iter().flat_map(|answers| answers.iter());
+        answers.filter_map(|asked| asked.answer.as_ref().ok()).map(Bytes::len).sum()
+    }
 }
 
 impl Member {
@@ -193,7 +211,20 @@ fn client_address(configured: &Configured, host: &str, own_port: u16) -> Option<
 pub(crate) async fn ask(console: &Arc<Console>, path: &str, freshness: Freshness) -> Arc<Vec<Asked>> {
     let kept = if freshness == Freshness::Live { LIVE } else { KEPT };
     let flight = console.fan_out.flight(path, Instant::now(), kept);
-    flight.answers.get_or_init(|| ask_all(console.clone(), path.to_owned())).await.clone()
+    let answers = flight.answers.get_or_init(|| ask_all(console.clone(), path.to_owned())).await.clone();
+    if !flight.is_noted.swap(true, Ordering::Relaxed) {
+        console.fan_out.limit_bytes();
+        tokio::spawn(forget_later(Arc::downgrade(console)));
+    }
+    answers
+}
+
+/// Forgets answers when they are too old to be shown, whether anybody asks again or not.
+async fn forget_later(console: Weak<Console>) {
+    sleep(KEPT).await;
+    if let Some(console) = console.upgrade() {
+        console.fan_out.forget_old(Instant::now());
+    }
 }
 
 impl FanOut {
@@ -210,8 +241,28 @@ impl FanOut {
         {
             flights.remove(&first);
         }
-        let new = || Arc::new(Flight { began: now, answers: OnceCell::new() });
+        let new =
+            || Arc::new(Flight { began: now, answers: OnceCell::new(), is_noted: AtomicBool::new(false) });
         flights.entry(path.to_owned()).or_insert_with(new).clone()
+    }
+
+    /// Forgets the oldest answers until the rest is small enough.
+    fn limit_bytes(&self) {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes: usize = flights.values().map(|flight| flight.bytes()).sum();
+        while bytes > BYTES_MAX {
+            let landed = flights.iter().filter(|(_, flight)| flight.answers.initialized());
+            let Some(first) = landed.min_by_key(|(_, flight)| flight.began).map(|(path, _)| path.clone())
+            else {
+                return;
+            };
+            bytes -= flights.remove(&first).map_or(0, |flight| flight.bytes());
+        }
+    }
+
+    fn forget_old(&self, now: Instant) {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.retain(|_, flight| now.saturating_duration_since(flight.began) < KEPT);
     }
 }
 
@@ -305,5 +356,25 @@ mod tests {
             fan_out.flight(&number.to_string(), start + LIVE + KEPT, KEPT);
         }
         assert_eq!(fan_out.flights.lock().unwrap().len(), QUESTIONS_MAX);
+    }
+
+    #[test]
+    fn the_bytes_of_answers_are_limited_and_all_are_forgotten() {
+        const PART: usize = exchange::ANSWER_MAX;
+        let (fan_out, start) = (FanOut::default(), Instant::now());
+        let under_way = fan_out.flight("under way", start, KEPT);
+        for number in 0..QUESTIONS_MAX - 1 {
+            let flight =
+                fan_out.flight(&number.to_string(), start + Duration::from_millis(number as u64), KEPT);
+            let answer = Ok(Bytes::from(vec![0; PART]));
+            let asked = Asked { member: member(), asked_ms: 0, answered_ms: 0, answer };
+            flight.answers.set(Arc::new(vec![asked])).ok().unwrap();
+            fan_out.limit_bytes();
+        }
+        let kept = || fan_out.flights.lock().unwrap().len();
+        assert_eq!(kept(), 1 + BYTES_MAX / PART);
+        assert!(Arc::ptr_eq(&under_way, &fan_out.flight("under way", start, KEPT)));
+        fan_out.forget_old(start + KEPT + KEPT);
+        assert_eq!(kept(), 0);
     }
 }

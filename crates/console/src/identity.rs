@@ -1,5 +1,7 @@
 //! Signing in and out, and who one is: `/api/v1/me`.
 
+mod logins;
+
 use crate::{
     error::{ApiError, Code},
     inner_client,
@@ -13,6 +15,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
 };
+pub(crate) use logins::{Logins, Standing};
 use ostler_proto::acl::Id;
 use ostler_server::admin::{AdminConn, MayView};
 use serde::Deserialize;
@@ -111,6 +114,7 @@ pub(crate) async fn sign_in(
             "The system gives no random numbers, so nobody can sign in.",
         ));
     };
+    console.people.sign_out(&headers);
     console.people.sign_in(ticket, Arc::new(Person { ids, proof, token, since: Instant::now() }));
     let secure = if conn.has_tls { "; Secure" } else { "" };
     let cookie = format!(
@@ -126,7 +130,7 @@ pub(crate) async fn sign_in(
     Ok(response)
 }
 
-/// The identities that a sign-in proves.
+/// The identities that a sign-in proves beside those of the connection.
 async fn prove(
     console: &Arc<Console>,
     conn: &AdminConn,
@@ -144,10 +148,11 @@ async fn prove(
             Ok((Proof::Digest(auth), ids))
         }
         "x509" => {
-            let ids = console.handle.identities(conn, "x509", None);
-            let ids =
-                ids.ok_or_else(|| failed("Your browser has shown no certificate that the server trusts."))?;
-            Ok((Proof::None, ids))
+            if console.handle.identities(conn, "x509", None).is_none() {
+                return Err(failed("Your browser has shown no certificate that the server trusts."));
+            }
+            // Each connection proves them anew: a certificate that has ended must not live on in a cookie.
+            Ok((Proof::None, Vec::new()))
         }
         "sasl" => {
             let proof = Proof::Sasl { user: wanted.user, password: wanted.password };

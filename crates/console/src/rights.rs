@@ -2,6 +2,7 @@
 
 use crate::{
     error::{ApiError, Code},
+    identity::Standing,
     people::{self, Proof, Ticket},
     state::Console,
 };
@@ -15,6 +16,9 @@ use std::{sync::Arc, time::Instant};
 
 /// The header with the token that changes must carry.
 const TOKEN: &str = "x-ostler-token";
+/// The header of a member that asks on behalf of somebody else. The other member then shows it no more of the tree than
+/// everybody may see: what is for the address or the certificate of the member is not for that person.
+pub(crate) const MEMBER: &str = "x-ostler-member";
 /// The most characters of a host's name in a sentence.
 const NAME_MAX: usize = 100;
 
@@ -69,6 +73,11 @@ impl Caller {
             return Err(ApiError::new(Code::Server, "The request has no connection."));
         };
         let headers = &parts.headers;
+        // Anybody can send it. It takes rights away, and gives none.
+        if headers.contains_key(MEMBER) {
+            let token = Token::Of(console.token);
+            return Ok(Caller { conn, ids: Vec::new(), proof: Proof::None, token });
+        }
         let mut ids = console.handle.identities(&conn, "ip", None).unwrap_or_default();
         if conn.certificate.is_some() {
             ids.extend(console.handle.identities(&conn, "x509", None).unwrap_or_default());
@@ -200,7 +209,18 @@ fn with_header(
         _ => return Err(refused()),
     };
     if let Proof::Digest(auth) = &proof {
-        ids.extend(console.handle.identities(&conn, scheme, Some(auth)).ok_or_else(refused)?);
+        let standing = console.logins.note(conn.peer.ip(), auth, Instant::now());
+        if standing == Standing::TooMany {
+            return Err(ApiError::new(
+                Code::TooMany,
+                "Too many passwords of this user were tried from this address. Wait a minute.",
+            ));
+        }
+        let proven = console.handle.identities(&conn, scheme, Some(auth)).ok_or_else(refused)?;
+        if standing == Standing::New && console.handle.is_admitted(&proven) {
+            console.logins.has_right(conn.peer.ip(), auth);
+        }
+        ids.extend(proven);
     }
     Ok(Caller { conn, ids, proof, token: Token::NotNeeded })
 }

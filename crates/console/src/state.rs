@@ -5,6 +5,7 @@ use crate::{
     ensemble::RecentEnds,
     events::Events,
     fan_out::FanOut,
+    identity::Logins,
     inner_client::Clients,
     metrics::Ring,
     people::{self, People, Ticket},
@@ -25,6 +26,8 @@ pub(crate) struct Console {
     pub(crate) handle: AdminHandle,
     /// The people who have signed in.
     pub(crate) people: People,
+    /// The logins of programs.
+    pub(crate) logins: Logins,
     /// The sessions in which they change znodes.
     pub(crate) clients: Clients,
     /// The token of those who have not signed in. Pages of other sites cannot read it.
@@ -56,6 +59,7 @@ impl Console {
         Some(Console {
             handle,
             people: People::default(),
+            logins: Logins::default(),
             clients: Clients::default(),
             token,
             tree: TreeState::default(),

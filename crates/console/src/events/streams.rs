@@ -3,6 +3,7 @@
 use super::{BEAT, LASTS, Newest, beat};
 use crate::{
     error::{ApiError, Code},
+    people,
     state::Console,
 };
 use axum::body::Bytes;
@@ -10,6 +11,7 @@ use futures_util::{Stream, stream};
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    net::IpAddr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -21,8 +23,9 @@ use tokio::{
     time::{Interval, MissedTickBehavior, interval, sleep_until},
 };
 
-/// Streams at once.
+/// Streams at once, and those of one address.
 const STREAMS_MAX: usize = 64;
+const PER_ADDRESS_MAX: usize = 8;
 /// A stream that has taken nothing for this time is slow: a reader takes at least the beats.
 const SLOW_AFTER: Duration = Duration::from_secs(15);
 
@@ -33,6 +36,8 @@ pub(crate) struct Streams {
 }
 
 struct Open {
+    /// The reader's address, or its network.
+    address: IpAddr,
     /// When the stream took something last.
     taken: Instant,
     end: Arc<End>,
@@ -52,27 +57,14 @@ pub(super) struct Place {
 }
 
 impl Streams {
-    /// Takes a place. If all are taken, the slowest stream is dropped.
-    pub(super) fn enter(self: Arc<Self>, now: Instant) -> Result<Place, ApiError> {
-        let end = Arc::new(End::default());
+    /// Takes a place. If all are taken, or all of this address, the slowest stream of them is dropped.
+    pub(super) fn enter(self: Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, ApiError> {
+        let (address, end) = (people::network(address), Arc::new(End::default()));
         let number = {
             let mut open = self.open();
-            if open.len() >= STREAMS_MAX {
-                let slowest = open.iter().min_by_key(|(_, stream)| stream.taken);
-                let slow = slowest.filter(|(_, of)| now.saturating_duration_since(of.taken) >= SLOW_AFTER);
-                let Some(number) = slow.map(|(number, _)| *number) else {
-                    return Err(ApiError::new(
-                        Code::TooMany,
-                        "Too many pages follow this server: close some, or load this page again by hand.",
-                    ));
-                };
-                if let Some(slow) = open.remove(&number) {
-                    slow.end.is_over.store(true, Ordering::Relaxed);
-                    slow.end.notify.notify_one();
-                }
-            }
+            make_room(&mut open, address, now)?;
             let number = open.last_key_value().map_or(0, |(number, _)| number + 1);
-            open.insert(number, Open { taken: now, end: end.clone() });
+            open.insert(number, Open { address, taken: now, end: end.clone() });
             number
         };
         Ok(Place { streams: self, number, end })
@@ -81,6 +73,30 @@ impl Streams {
     fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Drops the slowest stream if there is no place for another one of this address.
+fn make_room(open: &mut BTreeMap<u64, Open>, address: IpAddr, now: Instant) -> Result<(), ApiError> {
+    let near = open.values().filter(|stream| stream.address == address).count();
+    let is_crowded = near >= PER_ADDRESS_MAX;
+    if !is_crowded && open.len() < STREAMS_MAX {
+        return Ok(());
+    }
+    let some = open.iter().filter(|(_, stream)| !is_crowded || stream.address == address);
+    let slowest = some.min_by_key(|(_, stream)| stream.taken);
+    let slow = slowest.filter(|(_, of)| now.saturating_duration_since(of.taken) >= SLOW_AFTER);
+    let Some(number) = slow.map(|(number, _)| *number) else {
+        let whose = if is_crowded { "pages of your address" } else { "pages" };
+        return Err(ApiError::new(
+            Code::TooMany,
+            format!("Too many {whose} follow this server: close some, or load this page again by hand."),
+        ));
+    };
+    if let Some(slow) = open.remove(&number) {
+        slow.end.is_over.store(true, Ordering::Relaxed);
+        slow.end.notify.notify_one();
+    }
+    Ok(())
 }
 
 impl Place {
@@ -193,23 +209,43 @@ async fn changed(topics: &mut [(&'static str, watch::Receiver<Newest>)]) -> Next
 mod tests {
     use super::*;
 
+    fn address(number: u32) -> IpAddr {
+        IpAddr::V4(number.into())
+    }
+
     #[test]
     fn the_slowest_stream_makes_room_and_a_quick_one_does_not() {
         let (streams, start) = (Arc::new(Streams::default()), Instant::now());
+        let enter = |number: usize, now| streams.clone().enter(address(number as u32), now);
         let mut places: Vec<Place> =
-            (0..STREAMS_MAX).map(|_| streams.clone().enter(start).ok().unwrap()).collect();
-        assert!(streams.clone().enter(start).is_err(), "all are quick");
+            (0..STREAMS_MAX).map(|number| enter(number, start).ok().unwrap()).collect();
+        assert!(enter(STREAMS_MAX, start).is_err(), "all are quick");
         let late = start + SLOW_AFTER;
         let slow = places.remove(7);
         for place in &places {
             streams.open().get_mut(&place.number).unwrap().taken = late;
         }
-        let next = streams.clone().enter(late).ok().unwrap();
+        let next = enter(STREAMS_MAX, late).ok().unwrap();
         assert!(slow.end.is_over.load(Ordering::Relaxed));
         assert_eq!(streams.open().len(), STREAMS_MAX);
         drop(slow);
         assert_eq!(streams.open().len(), STREAMS_MAX, "its place is another's");
         drop((next, places));
         assert_eq!(streams.open().len(), 0);
+    }
+
+    #[test]
+    fn one_address_does_not_take_the_places_of_others() {
+        let (streams, start) = (Arc::new(Streams::default()), Instant::now());
+        let enter = |number, now| streams.clone().enter(address(number), now);
+        let other = enter(2, start).ok().unwrap();
+        let late = start + SLOW_AFTER;
+        let mut places: Vec<Place> = (0..PER_ADDRESS_MAX).map(|_| enter(1, late).ok().unwrap()).collect();
+        assert!(enter(1, late).is_err());
+        places.push(enter(1, late + SLOW_AFTER).ok().unwrap());
+        assert!(places[0].end.is_over.load(Ordering::Relaxed), "the slowest of this address");
+        assert!(!other.end.is_over.load(Ordering::Relaxed));
+        assert_eq!(streams.open().len(), 1 + PER_ADDRESS_MAX);
+        assert!(enter(2, late).is_ok());
     }
 }

@@ -1,5 +1,7 @@
 //! One question to one admin server, by HTTP.
 
+use crate::rights::MEMBER;
+
 use super::{Member, Silence, SilenceKind};
 use axum::{
     body::{Body, Bytes},
@@ -26,6 +28,7 @@ pub(super) async fn get(handle: &AdminHandle, member: &Member, path: &str) -> Re
     let request = Request::get(format!("/api/v1/{path}"))
         .header(header::HOST, host)
         .header(header::ACCEPT, "application/json")
+        .header(MEMBER, "1")
         .body(Body::empty())
         .map_err(|error| failed(&error))?;
     let exchange = async {

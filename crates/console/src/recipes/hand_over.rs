@@ -6,7 +6,7 @@
 
 use super::{
     gather::{Looks, SeenContender, Snapshot},
-    groups::REVOKED,
+    groups::{Contender, Group, REVOKED},
     offer::Way,
     patterns::Form,
     shown::Readable,
@@ -23,11 +23,13 @@ use ostler_server::admin::NotExpired;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tokio::task::spawn_blocking;
+use tokio::{task::spawn_blocking, time::timeout};
 
 /// The timeout of the session for one act, and the time for it to open.
 const SESSION: Duration = Duration::from_secs(6);
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// The time for the server to be brought up to date.
+const SYNC_WITHIN: Duration = Duration::from_secs(5);
 
 /// The act that is asked for.
 #[derive(Deserialize)]
@@ -44,9 +46,31 @@ pub(crate) struct Wanted {
 /// The holder that an act is about, as it was just now.
 struct Target {
     holder: SeenContender,
-    /// The next one in the queue.
-    next: Option<Box<str>>,
+    /// Those who stay when it is gone.
+    left: Left,
     way: Way,
+}
+
+/// Those who are in a queue beside the holder that an act is about.
+#[derive(Debug, PartialEq, Eq)]
+struct Left {
+    /// Others who hold: readers, or the holders of other leases.
+    holding: usize,
+    /// The first who waits.
+    first: Option<Box<str>>,
+}
+
+/// The result of an act.
+struct Outcome {
+    /// Whether it is done; false if it was asked for, and may still be done.
+    done: bool,
+    sentence: String,
+}
+
+impl Outcome {
+    fn done(sentence: String) -> Outcome {
+        Outcome { done: true, sentence }
+    }
 }
 
 /// A znode that may be deleted: a leader of Ostler's recipes holds it, and watches it. There is no other way to make one.
@@ -74,15 +98,34 @@ pub(crate) async fn hand_over(
     let way = Way::ALL.into_iter().find(|way| way.name() == wanted.way && *way != Way::None);
     let way = way.ok_or_else(|| ApiError::bad("The way is fence, revoke or expire."))?;
     let (path, by) = (wanted.path.clone(), caller.name().unwrap_or("?").to_owned());
+    if way == Way::Expire {
+        sync(&console, &caller, &path).await?;
+    }
     let target = look_again(&console, &caller, wanted, way).await?;
     let done = act(&console, &caller, &target).await;
     console.recipes.forget().await;
     tracing::info!(
-        group = %path, holder = %target.holder.contender.path, way = way.name(), operator = %by, done = done.is_ok(),
+        group = %path, holder = %target.holder.contender.path, way = way.name(), operator = %by, done = done.as_ref().is_ok_and(|outcome| outcome.done),
         "an operator hands over"
     );
-    let sentence = done.map_err(|error| error.at(&target.holder.contender.path))?;
-    Ok(Json(json!({ "done": true, "sentence": sentence })))
+    let Outcome { done, sentence } = done.map_err(|error| error.at(&target.holder.contender.path))?;
+    Ok(Json(json!({ "done": done, "sentence": sentence })))
+}
+
+/// Brings this server up to date. At one that lags, the holder that it shows may hold no more, and its session would be
+/// ended for nothing.
+async fn sync(console: &Arc<Console>, caller: &Caller, path: &str) -> Result<(), ApiError> {
+    let client = client(console, caller).await?;
+    let synced = timeout(SYNC_WITHIN, async { client.sync(path).await }).await;
+    client.close().await;
+    match synced {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(ApiError::new(
+            Code::Busy,
+            "Nothing was done: this server could not be brought up to date, so it does not know who holds now. Is there a quorum?",
+        )
+        .at(path)),
+    }
 }
 
 /// The holder as it is now. Fails if it is not the one that the page has shown, or the way is not offered for it.
@@ -129,36 +172,50 @@ fn target(now: Snapshot, readable: &Readable, wanted: &Wanted, way: Way) -> Resu
             format!("Nothing was done. For this holder the way is {}: {}", offer.way.name(), offer.sentence);
         return Err(changed(&sentence));
     }
-    let next = group.group.queue.get(group.group.holding).map(|next| next.path.clone());
-    Ok(Target { holder, next, way })
+    let left = Left::without(&group.group, &holder.contender);
+    Ok(Target { holder, left, way })
 }
 
-async fn act(console: &Arc<Console>, caller: &Caller, target: &Target) -> Result<String, ApiError> {
+async fn act(console: &Arc<Console>, caller: &Caller, target: &Target) -> Result<Outcome, ApiError> {
     match target.way {
         Way::Fence => {
             let Some(own) = OwnLeader::of(&target.holder) else {
                 return Err(ApiError::new(Code::Plan, "The holder is no leader of Ostler's recipes."));
             };
             fence(console, caller, own).await?;
-            Ok(format!(
+            Ok(Outcome::done(format!(
                 "The holder's znode is deleted. It stops leading, and its token {} is refused. {}",
                 target.holder.znode.czxid,
-                who_is_next(target)
-            ))
+                target.left.sentence()
+            )))
         }
         Way::Revoke => {
             revoke(console, caller, &target.holder).await?;
-            Ok("The holder is asked to release the lock. It decides whether and when.".into())
+            Ok(Outcome::done("The holder is asked to release the lock. It decides whether and when.".into()))
         }
         Way::Expire => expire(console, caller, target).await,
         Way::None => Err(ApiError::bad("The way is fence, revoke or expire.")),
     }
 }
 
-fn who_is_next(target: &Target) -> String {
-    match &target.next {
-        Some(next) => format!("Next in the queue is {next}."),
-        None => "Nobody else is in the queue; the program may come again.".into(),
+impl Left {
+    /// Those in the queue of a group who are neither this holder nor of its session.
+    fn without(group: &Group, holder: &Contender) -> Left {
+        let stays = |one: &&Contender| {
+            one.path != holder.path && (one.session.is_none() || one.session != holder.session)
+        };
+        let (holding, waiting) = group.queue.split_at(group.holding.min(group.queue.len()));
+        let first = waiting.iter().find(stays).map(|first| first.path.clone());
+        Left { holding: holding.iter().filter(stays).count(), first }
+    }
+
+    fn sentence(&self) -> String {
+        match (self.holding, &self.first) {
+            (0, Some(first)) => format!("Next in the queue is {first}."),
+            (0, None) => "Nobody else is in the queue; the program may come again.".into(),
+            (others, Some(first)) => format!("Others still hold: {others}. The first who waits is {first}."),
+            (others, None) => format!("Others still hold: {others}. Nobody waits."),
+        }
     }
 }
 
@@ -179,22 +236,34 @@ async fn revoke(console: &Arc<Console>, caller: &Caller, holder: &SeenContender)
     written.map(drop).map_err(refused)
 }
 
-async fn expire(console: &Arc<Console>, caller: &Caller, target: &Target) -> Result<String, ApiError> {
+async fn expire(console: &Arc<Console>, caller: &Caller, target: &Target) -> Result<Outcome, ApiError> {
     let Some(session) = target.holder.znode.owner else {
         return Err(ApiError::new(Code::Plan, "The holder's znode belongs to no session."));
     };
     let by = (&*caller.ids, caller.conn.peer.ip());
-    console.handle.expire_session(session, by).await.map_err(|error| not_expired(session, error))?;
-    Ok(format!("The session {session} is ended, and all that it owned is deleted. {}", who_is_next(target)))
+    match console.handle.expire_session(session, by).await {
+        Ok(()) => Ok(Outcome::done(format!(
+            "The session {session} is ended, and all that it owned is deleted. {}",
+            target.left.sentence()
+        ))),
+        Err(error) => not_expired(session, error),
+    }
 }
 
-fn not_expired(session: SessionId, error: NotExpired) -> ApiError {
-    let (code, what_to_do) = match error {
-        NotExpired::NoSession => (Code::Plan, "Look at the queue again."),
-        NotExpired::NotLeader => (Code::Busy, "Hand over at the console of the leader."),
-        NotExpired::NotCommitted => (Code::Busy, "Is there a quorum?"),
+fn not_expired(session: SessionId, error: NotExpired) -> Result<Outcome, ApiError> {
+    let refused = |code, what_to_do| {
+        Err(ApiError::new(code, format!("The session {session} is not ended: {error}. {what_to_do}")))
     };
-    ApiError::new(code, format!("The session {session} is not ended: {error}. {what_to_do}"))
+    match error {
+        NotExpired::NoSession => refused(Code::Plan, "Look at the queue again."),
+        NotExpired::NotLeader => refused(Code::Busy, "Try again when there is a leader."),
+        NotExpired::NotCommitted => {
+            let sentence = format!(
+                "The leader was asked to end the session {session}, and has not done so within 5 s. Is there a quorum?"
+            );
+            Ok(Outcome { done: false, sentence })
+        }
+    }
 }
 
 /// A client with the rights of the server, whose acts are audited under the operator's name.
@@ -220,4 +289,20 @@ async fn client(console: &Arc<Console>, caller: &Caller) -> Result<Client, ApiEr
 fn refused(error: Error) -> ApiError {
     let code = error.code().map_or(Code::Busy, Code::Client);
     ApiError::new(code, format!("Nothing was handed over: {error}. Look at the queue again."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::{http::StatusCode, response::IntoResponse};
+
+    #[test]
+    fn an_end_that_is_not_committed_yet_is_no_error() {
+        let ended = |error| not_expired(SessionId(7), error);
+        let late = ended(NotExpired::NotCommitted).unwrap();
+        assert!(!late.done && late.sentence.ends_with("within 5 s. Is there a quorum?"), "{}", late.sentence);
+        let status = |error| ended(error).err().map(|error| error.into_response().status());
+        assert_eq!(status(NotExpired::NotLeader), Some(StatusCode::SERVICE_UNAVAILABLE));
+        assert_eq!(status(NotExpired::NoSession), Some(StatusCode::CONFLICT));
+    }
 }

@@ -4,12 +4,12 @@ use crate::members::{Ensemble, PATIENCE, get, get_as};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     time::{Duration, Instant},
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::{TcpStream, tcp::OwnedReadHalf},
+    net::{TcpSocket, tcp::OwnedReadHalf},
     time::timeout,
 };
 
@@ -29,7 +29,14 @@ struct Stream {
 
 impl Stream {
     async fn open(admin: SocketAddr, topics: &str) -> Stream {
-        let (read, mut write) = TcpStream::connect(admin).await.unwrap().into_split();
+        Stream::open_from(1, admin, topics).await
+    }
+
+    /// The same from an address of this machine: 127.0.0.`host`.
+    async fn open_from(host: u8, admin: SocketAddr, topics: &str) -> Stream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::new(127, 0, 0, host), 0).into()).unwrap();
+        let (read, mut write) = socket.connect(admin).await.unwrap().into_split();
         let request = format!("GET /api/v1/events?topics={topics} HTTP/1.1\r\nHost: {admin}\r\n\r\n");
         write.write_all(request.as_bytes()).await.unwrap();
         let mut stream = Stream { lines: BufReader::new(read).lines(), _write: write, head: Vec::new() };
@@ -144,15 +151,21 @@ async fn a_stream_too_many_is_refused_while_all_are_read() {
     let server = Ensemble::start_standalone().await;
     let admin = server.admin(1);
     let mut streams = Vec::new();
-    for _ in 0..64 {
-        streams.push(Stream::open(admin, "ensemble").await);
+    for host in 1..=8 {
+        for _ in 0..8 {
+            streams.push(Stream::open_from(host, admin, "ensemble").await);
+        }
+        // One address has its share, whoever else is there.
+        let refused = Stream::open_from(host, admin, "ensemble").await;
+        assert_eq!(refused.head[0], "http/1.1 429 too many requests", "{host}");
     }
-    let refused = Stream::open(admin, "ensemble").await;
+    assert!(streams.iter().all(|stream| stream.head[0] == "http/1.1 200 ok"));
+    let refused = Stream::open_from(9, admin, "ensemble").await;
     assert_eq!(refused.head[0], "http/1.1 429 too many requests");
     streams.pop();
     let begun = Instant::now();
     // The server notices that one is gone when it sends the next beat.
-    while Stream::open(admin, "ensemble").await.head[0] != "http/1.1 200 ok" {
+    while Stream::open_from(9, admin, "ensemble").await.head[0] != "http/1.1 200 ok" {
         assert!(begun.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -1,6 +1,7 @@
 //! The ways in which a server may ask another one whose pages are not for everybody.
 
-use crate::members::{Ensemble, PATIENCE, get, get_as, row};
+use crate::members::{Ensemble, PATIENCE, Ports, get, get_as, row};
+use ostler_client::{Acl, Client, Id, Perms};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::Value;
 use std::{fs, path::Path, time::Instant};
@@ -78,4 +79,36 @@ async fn without_tls_a_member_needs_an_identity_and_its_words_tell_the_rest() {
     let two = row(&page, 2);
     assert!(two["reason"].as_str().unwrap().contains("needs an identity: "), "{two:#}");
     assert_eq!((two["state"].as_str(), two["kind"].is_string()), (Some("answered"), true), "{two:#}");
+}
+
+/// Whoever asks a server without an identity must not see by that server's certificate and address what these may read.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_identities_of_a_member_show_nothing_to_those_who_ask_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = files(folder.path(), "127.0.0.1");
+    // An ACL can have the name of a certificate only where clients come by TLS.
+    let tls = "admin.portUnification=true\nadmin.needClientAuth=true\nslowRequestThresholdMs=0\n";
+    let mut ensemble = Ensemble::prepare(2, &format!("{tls}{files}{}", files.replace("ssl.quorum.", "ssl.")));
+    for id in 1..=2 {
+        ensemble.start_member_with(id, &format!("secureClientPort={}", Ports::free().clients)).await;
+    }
+    ensemble.until_led(2).await;
+    let client = Client::connect(&format!("127.0.0.1:{}", ensemble.ports[1].clients)).await.unwrap();
+    for (parent, id) in
+        [("/by-name", Id::new("x509", "CN=member")), ("/by-address", Id::new("ip", "127.0.0.1"))]
+    {
+        client.create(parent, b"").await.unwrap();
+        client.create(&format!("{parent}/child"), b"").await.unwrap();
+        client.set_acl(parent, &[Acl { perms: Perms::READ, id }]).await.unwrap();
+    }
+    let has_both = |page: &Value| {
+        let text = page.to_string();
+        text.contains("/by-name/") && text.contains("/by-address/")
+    };
+    let (_, page) = ensemble.until(1, "slow?limit=1000", has_both).await;
+    assert!(page.to_string().contains("/by-name/...") && page.to_string().contains("/by-address/..."));
+    assert!(!page.to_string().contains("/child"), "{page:#}");
+    // A caller who comes from that address may read there.
+    let (_, own) = get(ensemble.admin(2), "slow?limit=1000&local=1").await;
+    assert!(own.to_string().contains("/by-address/child"), "{own}");
 }

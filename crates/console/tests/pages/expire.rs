@@ -75,3 +75,23 @@ fn a_session_of_any_server_of_an_ensemble_is_ended() {
         }
     }
 }
+
+/// A server that is not up to date may show a holder that holds no more.
+#[test]
+fn nothing_is_handed_over_by_the_end_of_a_session_where_a_server_is_not_up_to_date() {
+    let (_dir, mut sites) = ensemble("");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let client = runtime.block_on(sites[0].client(""));
+    let name = "/lock/_c_970e5c47-4962-4e75-8c04-568be4164a0a-lock-";
+    runtime.block_on(async {
+        client.create("/lock", b"").await.unwrap();
+        client.create(name, b"me").ephemeral_sequential().await.unwrap();
+    });
+    sites[0].until("recipes/group?path=/lock", |page| page["holder"].is_object());
+    sites.truncate(1);
+    let body = json!({ "path": "/lock", "holder": format!("{name}0000000000"), "way": "expire" });
+    let (status, answer) = sites[0].post_as("super:secret", "recipes/hand-over", &body.to_string());
+    assert_eq!((status, &answer["code"]), (503, &json!("BUSY")), "{answer}");
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(sentence.contains("Is there a quorum?"), "{sentence}");
+}

@@ -218,3 +218,24 @@ async fn a_holder_of_a_path_that_others_have_is_named_by_its_token() {
     assert!(leadership.fence().verify().await.is_ok());
     assert_eq!(ask(json!(leadership.token().to_string())).0, 200);
 }
+
+/// A writer does not hold as long as another reader does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_who_waits_is_not_next_while_others_hold() {
+    let world = World::start().await;
+    let clients = [world.client().await, world.client().await, world.client().await];
+    clients[0].create("/lock", b"").await.unwrap();
+    let mut made = Vec::new();
+    for (client, word) in clients.iter().zip(["__READ__", "__READ__", "__WRIT__"]) {
+        let path = format!("/lock/_c_970e5c47-4962-4e75-8c04-568be4164a0a-{word}");
+        made.push(client.create(&path, b"me").ephemeral_sequential().await.unwrap().path);
+    }
+    let (status, answer) = world.hand_over("/lock", "expire");
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert_eq!((status, &answer["done"]), (200, &json!(true)), "{answer}");
+    let others = format!("Others still hold: 1. The first who waits is {}.", made[2]);
+    assert!(sentence.ends_with(&others), "{sentence}");
+    let (_, answer) = world.hand_over("/lock", "expire");
+    let sentence = answer["sentence"].as_str().unwrap();
+    assert!(sentence.ends_with(&format!("Next in the queue is {}.", made[2])), "{sentence}");
+}

@@ -39,7 +39,7 @@ async fn without_tls_a_port_shows_nothing_to_a_login_that_anybody_can_make_up() 
     assert_eq!(site.post_as("vic:pw", "tree/create", create).0, 200);
 }
 
-/// A wrong password is refused with a sentence, and the person can sign in anew.
+/// Somebody with a wrong password is informed of it, and can sign in anew.
 #[test]
 fn a_sign_in_that_the_port_does_not_admit_is_refused() {
     let site = Site::start_exposed("");

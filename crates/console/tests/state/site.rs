@@ -1,8 +1,10 @@
 //! A server in this process with the console at its admin port.
 
-use ostler_client::Client;
+use axum::{Router, extract::Request, middleware::map_request};
+use ostler_client::{Client, Id};
 use ostler_server::{
     Overrides, RunningServer,
+    admin::{AdminConn, AdminHandle},
     config::{self, ServerConfig},
 };
 use serde_json::Value;
@@ -191,17 +193,27 @@ impl Site {
     /// Signs in by digest. Returns the answer, and the cookie.
     pub(crate) fn sign_in(&self, host: &str, login: &str) -> (Answer, String) {
         let (user, password) = login.split_once(':').unwrap();
-        let request = self.agent.post(format!("http://{}/api/v1/sign-in", self.asked));
-        let request = request.header("Content-Type", "application/json").header("Host", host);
         let body = serde_json::json!({ "scheme": "digest", "user": user, "password": password });
+        self.sign_in_with(&[("Host", host)], &body)
+    }
+
+    pub(crate) fn sign_in_with(&self, headers: &[(&str, &str)], body: &Value) -> (Answer, String) {
+        let request = self.agent.post(format!("http://{}/api/v1/sign-in", self.asked));
+        let request = request.header("Content-Type", "application/json");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let response = request.send(body.to_string().as_bytes()).unwrap();
         let cookie = response.headers().get("set-cookie").map(|cookie| cookie.to_str().unwrap().to_owned());
         (read(response), cookie.unwrap_or_default().split(';').next().unwrap_or_default().to_owned())
     }
 
     pub(crate) fn get_with_cookie(&self, cookie: &str, path: &str) -> Answer {
+        self.get_with(&[("Cookie", cookie)], path)
+    }
+
+    pub(crate) fn get_with(&self, headers: &[(&str, &str)], path: &str) -> Answer {
         let request = self.agent.get(format!("http://{}/api/v1/{path}", self.asked));
-        read(request.header("Cookie", cookie).call().unwrap())
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        read(request.call().unwrap())
     }
 
     pub(crate) fn post_as(&self, login: &str, path: &str, body: Value) -> Answer {
@@ -229,10 +241,24 @@ impl Site {
     }
 }
 
+/// The header with the name of a certificate, as if the connection had TLS and the client had shown it.
+pub(crate) const CERTIFICATE: &str = "x-made-up-certificate";
+
+/// The console's paths. A request with [`CERTIFICATE`] has that certificate.
+fn routes(handle: AdminHandle) -> Router {
+    ostler_console::routes(handle).layer(map_request(|mut request: Request| async move {
+        let name = request.headers().get(CERTIFICATE).map(|name| name.to_str().unwrap().to_owned());
+        if let Some(name) = name {
+            let conn = request.extensions_mut().get_mut::<AdminConn>().unwrap();
+            (conn.has_tls, conn.certificate) = (true, Some(Id::new("x509", name)));
+        }
+        request
+    }))
+}
+
 fn run(config: &ServerConfig) -> (SocketAddr, SocketAddr, Running) {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let overrides =
-        Overrides { admin_routes: Some(Box::new(ostler_console::routes)), ..Overrides::of(config) };
+    let overrides = Overrides { admin_routes: Some(Box::new(routes)), ..Overrides::of(config) };
     let server = runtime.block_on(RunningServer::start_with(config, overrides)).unwrap();
     let (clients, admin) = (server.address, server.admin.unwrap());
     let (stop, stopped) = oneshot::channel();

@@ -106,8 +106,9 @@ const KEYS: &[Key] = &[
         LooseBoolean,
         "true",
         Obeyed(
-            "Ostler's own: the console shows and changes nothing. With false, whoever has signed in may change what the \
-             ACLs of the znodes allow, and operators may end sessions, take snapshots and the like",
+            "Ostler's own: the console shows and changes nothing. With false, whoever reaches the console may change what the \
+             ACLs of the znodes allow them, as with the shell: without a login that is what everybody (world:anyone) and their \
+             address may. Operators may end sessions, take snapshots and the like",
         ),
     ),
     property(
