@@ -35,7 +35,7 @@ export default {
       hidesAll(await page.evaluate(() => document.documentElement.outerHTML), `the page ${hash}`);
     }
     const all = (await Promise.all(answers)).filter(Boolean);
-    expect(all.length > HASHES.length, `only ${all.length} answers`);
+    expect(all.length >= 15, `only ${all.length} answers`);
     for (const [url, text] of all) hidesAll(text, url);
     await close(page);
     await context.close();
