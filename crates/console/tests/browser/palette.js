@@ -1,8 +1,10 @@
-// Makes a picture small: a PNG of true colours becomes one with a palette of its 256 most frequent colours.
+// Makes a picture small: a PNG of true colours becomes one with a palette of 256 colours.
 
 import zlib from 'node:zlib';
 
 const COLOURS = 256;
+/** As many are the most frequent ones; the others are those that none of these is like. */
+const FREQUENT = 192;
 const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
 /** @param {Buffer} png of 8 bits for each of three or four channels, not interlaced */
@@ -10,7 +12,7 @@ export function withPalette(png) {
   const { width, height, pixels } = read(png);
   const counts = new Map();
   for (const colour of pixels) counts.set(colour, (counts.get(colour) ?? 0) + 1);
-  const palette = [...counts].sort((a, b) => b[1] - a[1]).slice(0, COLOURS).map(([colour]) => colour);
+  const palette = choose(counts);
   const places = new Map(palette.map((colour, at) => [colour, at]));
   for (const colour of counts.keys()) if (!places.has(colour)) places.set(colour, nearest(palette, colour));
   const rows = Buffer.alloc(height * (width + 1));
@@ -28,13 +30,30 @@ export function withPalette(png) {
 /** @param {number} colour */
 const parts = (colour) => [colour >> 16, (colour >> 8) & 255, colour & 255];
 
+/** @param {Map<number, number>} counts of each colour */
+function choose(counts) {
+  const all = [...counts].sort((a, b) => b[1] - a[1]).map(([colour]) => colour);
+  const palette = all.slice(0, FREQUENT);
+  const far = new Map(all.slice(FREQUENT).map((colour) => [colour, Math.min(...palette.map((one) => distance(one, colour)))]));
+  while (palette.length < COLOURS && far.size > 0) {
+    const [next] = [...far].reduce((best, one) => (one[1] > best[1] ? one : best));
+    palette.push(next);
+    far.delete(next);
+    for (const [colour, before] of far) far.set(colour, Math.min(before, distance(next, colour)));
+  }
+  return palette;
+}
+
+/** @param {number} one @param {number} other */
+function distance(one, other) {
+  const [red, green, blue] = parts(one);
+  const [r, g, b] = parts(other);
+  return (r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2;
+}
+
 /** @param {number[]} palette @param {number} colour */
 function nearest(palette, colour) {
-  const [red, green, blue] = parts(colour);
-  const distances = palette.map((one) => {
-    const [r, g, b] = parts(one);
-    return (r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2;
-  });
+  const distances = palette.map((one) => distance(one, colour));
   return distances.indexOf(Math.min(...distances));
 }
 
