@@ -37,7 +37,10 @@ export function Grid({ tree, active, activate, selected, open }) {
   const rows = tree.length;
   const view = windowOf(top, height, rows);
   const at = tree.numberOf(active);
-  const present = tree.rowAt(at);
+  // Keys may come faster than pictures, so they count from here, and not from what is drawn.
+  const here = useRef(at);
+  here.current = at;
+  const present = () => tree.rowAt(here.current);
   useEffect(() => {
     const watch = new ResizeObserver(() => setHeight(box.current.clientHeight - ROW));
     watch.observe(box.current);
@@ -51,7 +54,10 @@ export function Grid({ tree, active, activate, selected, open }) {
   useLayoutEffect(() => {
     box.current.scrollTop = scrollTo(at, box.current.scrollTop, height, rows);
   }, [active]);
-  const move = (/** @type {number} */ row) => activate(tree.rowAt(Math.max(0, Math.min(rows - 1, row))));
+  const move = (/** @type {number} */ row) => {
+    here.current = Math.max(0, Math.min(tree.length - 1, row));
+    activate(present());
+  };
   const isOpen = (/** @type {Row | null} */ row) => !row || !!row.child && row.folder.subs.has(row.child.name);
   const toggle = (/** @type {Row | null} */ row) => {
     const sub = row?.folder.subs.get(row.child?.name ?? '');
@@ -63,18 +69,21 @@ export function Grid({ tree, active, activate, selected, open }) {
     if (!row || row.child) open(pathOf(row));
   };
   const page = Math.max(1, Math.floor(height / ROW) - 1);
-  const { parent, at: place } = present?.folder ?? { parent: null, at: 0 };
+  const up = () => {
+    const { parent, at } = present()?.folder ?? { parent: null, at: 0 };
+    move(parent ? parent.rowOf(at) : 0);
+  };
   /** @type {Record<string, () => unknown>} */
   const acts = {
-    ArrowDown: () => move(at + 1),
-    ArrowUp: () => move(at - 1),
-    ArrowRight: () => (isOpen(present) ? move(at + 1) : toggle(present)),
-    ArrowLeft: () => (present && isOpen(present) ? toggle(present) : move(parent ? parent.rowOf(place) : 0)),
+    ArrowDown: () => move(here.current + 1),
+    ArrowUp: () => move(here.current - 1),
+    ArrowRight: () => (isOpen(present()) ? move(here.current + 1) : toggle(present())),
+    ArrowLeft: () => (present() && isOpen(present()) ? toggle(present()) : up()),
     Home: () => move(0),
-    End: () => move(rows - 1),
-    PageDown: () => move(at + page),
-    PageUp: () => move(at - page),
-    Enter: () => pick(present),
+    End: () => move(tree.length - 1),
+    PageDown: () => move(here.current + page),
+    PageUp: () => move(here.current - page),
+    Enter: () => pick(present()),
   };
   const isHere = () => [box.current, document.body, document.querySelector('main')].includes(document.activeElement);
   for (const [letter, key, help] of KEYS) {

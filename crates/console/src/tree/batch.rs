@@ -218,7 +218,7 @@ fn is_open(error: &Error) -> bool {
 
 /// The error has the place of the operation that was refused.
 async fn delete_together(client: &Client, ops: &[Deletion]) -> Result<(), (usize, Error)> {
-    let multi = ops.iter().fold(client.multi(), |multi, op| multi.delete(&*op.path, op.version));
+    let multi = ops.iter().fold(client.multi(), |multi, op| multi.delete(&op.path, op.version));
     multi.commit().await.map(drop).map_err(|error| match &error {
         Error::Multi { index, .. } if *index < ops.len() => (*index, error),
         _ => (0, error),

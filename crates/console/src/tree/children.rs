@@ -137,13 +137,16 @@ fn page_of_list(
     Ok(Some(Page { began, names, next }))
 }
 
+/// The parent when a list began, and the list.
+type Begun = ((Zxid, i32), Arc<Listing>);
+
 /// The list that a page is of: the one of the page before, if it is still kept.
 fn list_for(
     console: &Console,
     reader: &ZnodeReader,
     question: &Question,
     turn: Option<&Cancelled>,
-) -> Result<Option<((Zxid, i32), Arc<Listing>)>, ApiError> {
+) -> Result<Option<Begun>, ApiError> {
     let parent = look(console, |server| server.child_names(reader, &question.path, (NamesFrom::At(""), 0)));
     let (parent, _) = parent.map_err(|refusal| refused(&question.path, refusal))?;
     let (czxid, cversion) = began(question, &parent.stat);

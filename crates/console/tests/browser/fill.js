@@ -1,4 +1,4 @@
-// Traces of programs in an ensemble: configuration, services, locks, leaders, a queue of 10,000 jobs.
+// Programs leave their data in an ensemble: configuration, services, locks, leaders, a queue of 10,000 jobs.
 
 import { randomUUID } from 'node:crypto';
 import { digestId } from './api.js';

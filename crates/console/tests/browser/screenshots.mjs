@@ -6,12 +6,13 @@ import { options } from './arguments.js';
 import { drawn, has, NARROW, open, profile, settled, WIDE } from './browser.js';
 import { PAGES } from './checks/pages.js';
 import { elect } from './fill.js';
+import { withPalette } from './palette.js';
 import { prepare } from './world.js';
 
 const IMAGES = new URL('../../../../docs/images/', import.meta.url).pathname;
 /** For documents: the name, the hash, and a text that the page has when it is complete. @type {[string, string, string][]} */
 const DOCUMENTED = [
-  ['ensemble', 'ensemble', 'Serving. 3 of 3 voters'], ['elections', 'elections', 'leads epoch 2'],
+  ['ensemble', 'ensemble', 'Serving. 3 of 3 voters'], ['elections', 'elections?n=2', 'leads epoch 2'],
   ['tree', 'tree?path=/app/config', 'timeout_ms'], ['sessions', 'sessions', '127.0.0.1:'],
 ];
 const MORE = [
@@ -28,11 +29,11 @@ async function picture(context, [, hash, text], file) {
   const page = await open(context, hash);
   await has(page, text);
   await settled(page);
-  await page.waitForFunction(() => document.querySelector('.top .dot')?.textContent?.includes('live'));
+  await page.waitForFunction(() => document.querySelector('.top .dot')?.textContent?.includes('live') && document.querySelector('.top .name')?.textContent);
   await drawn(page);
-  await page.screenshot({ path: file });
-  const { size } = fs.statSync(file);
-  console.log(`${file} ${Math.ceil(size / 1000)} kB${page.said.length ? ` ${page.said.join('; ')}` : ''}`);
+  const png = withPalette(await page.screenshot());
+  fs.writeFileSync(file, png);
+  console.log(`${file} ${Math.ceil(png.length / 1000)} kB${page.said.length ? ` ${page.said.join('; ')}` : ''}`);
   await page.close();
 }
 
@@ -56,7 +57,8 @@ async function all(world, folder) {
   }
 }
 
-const world = await prepare(given);
+// The ports are in the pictures.
+const world = await prepare({ port: '2181', ...given });
 try {
   // A leader dies, so that there is an election to look at.
   const leader = await world.servers.untilLed();

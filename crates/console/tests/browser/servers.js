@@ -11,9 +11,13 @@ const MEMBERS = [1, 2, 3];
 /** Who may act on the servers. */
 export const ADMIN = { user: 'admin', password: 'secret' };
 
-/** Ports that were free just now, or those from `first` on. @param {number} count @param {number} [first] */
-async function ports(count, first) {
-  if (first) return Array.from({ length: count }, (_, at) => first + at);
+/** The ports of a server: for clients, for its admin server, for the quorum and for elections. */
+const KINDS = 4;
+
+/** Ports that were free just now, or from `first` on, each kind in a hundred of its own. @param {number} servers @param {number} [first] */
+async function ports(servers, first) {
+  const count = servers * KINDS;
+  if (first) return Array.from({ length: count }, (_, at) => first + 100 * (at % KINDS) + Math.floor(at / KINDS));
   const held = await Promise.all(Array.from({ length: count }, () => new Promise((done) => {
     const server = net.createServer().listen(0, '127.0.0.1', () => done(server));
   })));
@@ -51,16 +55,16 @@ class Server {
 export class Servers {
   /** @param {{program: string, folder: string, first?: number}} how */
   static async prepare({ program, folder, first }) {
-    const all = await ports(14, first);
+    const all = await ports(MEMBERS.length + 1, first);
     const one = (at) => {
       const home = path.join(folder, `server-${at}`);
       fs.mkdirSync(home, { recursive: true });
-      return new Server(program, home, all[at * 2], all[at * 2 + 1]);
+      return new Server(program, home, all[at * KINDS], all[at * KINDS + 1]);
     };
     const servers = new Servers();
     servers.members = MEMBERS.map((id) => one(id - 1));
     servers.alone = one(3);
-    const lines = MEMBERS.map((id) => `server.${id}=127.0.0.1:${all[6 + id * 2]}:${all[7 + id * 2]}:participant;${servers.members[id - 1].address}`);
+    const lines = MEMBERS.map((id) => `server.${id}=127.0.0.1:${all[id * KINDS - 2]}:${all[id * KINDS - 1]}:participant;${servers.members[id - 1].address}`);
     const peers = MEMBERS.map((id) => `${id}=127.0.0.1:${servers.members[id - 1].admin}`).join(';');
     for (const id of MEMBERS) {
       const member = servers.members[id - 1];

@@ -24,6 +24,7 @@ async function tabTo(page, wanted) {
 }
 
 const activeRow = (page) => page.evaluate(() => document.getElementById(document.querySelector('[role=treegrid]')?.getAttribute('aria-activedescendant') ?? '')?.querySelector('.name')?.textContent);
+const untilListed = (page, name) => page.waitForFunction((name) => [...document.querySelectorAll('.tree-rows .name')].some((one) => one.textContent === name), name);
 const untilActive = (page, name) => page.waitForFunction((name) => document.getElementById(document.querySelector('[role=treegrid]')?.getAttribute('aria-activedescendant') ?? '')?.querySelector('.name')?.textContent === name, name);
 
 export default {
@@ -34,7 +35,7 @@ export default {
     await page.keyboard.press('g');
     await page.keyboard.press('t');
     await page.waitForSelector('[role=treegrid]');
-    await settled(page);
+    await untilListed(page, 'keys');
     await tabTo(page, /^DIV Znodes/);
     await page.keyboard.press('Home');
     for (let row = 0; row < 30 && await activeRow(page) !== 'keys'; row++) {
@@ -44,7 +45,7 @@ export default {
     }
     await untilActive(page, 'keys');
     await page.keyboard.press('ArrowRight');
-    await page.waitForFunction(() => [...document.querySelectorAll('.tree-rows .name')].some((one) => one.textContent === 'value'));
+    await untilListed(page, 'value');
     await page.keyboard.press('ArrowRight');
     await untilActive(page, 'value');
     await page.keyboard.press('Enter');

@@ -1,4 +1,4 @@
-// Secrets that the ACLs let only one person read, and a browser of nobody in particular.
+// ACLs hide znodes from a browser of nobody in particular: no page and no answer has them.
 
 import { close, goTo, has, open, profile, signIn } from '../browser.js';
 import { KEEPER, SECRETS } from '../fill.js';

@@ -1,4 +1,4 @@
-// Words that the sources of the pages must not have.
+// The files of the pages have nothing by which a text becomes markup or a program.
 
 import fs from 'node:fs';
 import path from 'node:path';
