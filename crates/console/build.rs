@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A module or a style sheet without the lines that are comments, and without indentation. No line of a template begins
-/// like a comment: a test of the assets sees to that.
+/// A module or a style sheet without the lines that are comments, without the types in other lines, and without indentation.
+/// No line of a template begins like a comment: a test of the assets sees to that.
 fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut is_comment = false;
@@ -49,11 +49,23 @@ fn without_comments(text: &str) -> String {
         if is_comment {
             is_comment = !line.ends_with("*/");
         } else if !line.is_empty() && !line.starts_with("//") {
-            out.push_str(line);
+            push_without_types(&mut out, line);
             out.push('\n');
         }
     }
     out
+}
+
+/// Types are comments like `/** @type {string} */`.
+fn push_without_types(out: &mut String, line: &str) {
+    let mut rest = line;
+    while let Some((before, (_, after))) =
+        rest.split_once("/** @").and_then(|(before, type_)| Some((before, type_.split_once("*/")?)))
+    {
+        out.push_str(before);
+        rest = after.trim_start();
+    }
+    out.push_str(rest);
 }
 
 /// The files of a folder that browsers load, as paths below the root.

@@ -167,7 +167,8 @@ impl<'s> Backup<'s> {
                 sha256: String::new(),
                 base,
             };
-            let tail = LogTail::after(&folders.logs, &folders.snapshots, start);
+            let mut tail = LogTail::after(&folders.logs, &folders.snapshots, start);
+            tail.find_place()?;
             let pending = Pending::after(start);
             let (bytes_since_base, overtaken, changed) = (0, 0, false);
             let mut backup =
@@ -281,11 +282,16 @@ impl<'s> Backup<'s> {
                 break state;
             }
         };
-        if let Some(limit) = limit {
-            self.confirm(limit.min(self.last()), Confirmation::Server);
-        }
         self.note_epochs()?;
-        self.note_standalone()?;
+        // The state of the server now does not come after a log that breaks off.
+        if !matches!(state, TailState::Broken(_)) {
+            if let Some(limit) = limit
+                && self.leads_to(limit)?
+            {
+                self.confirm(limit.min(self.last()), Confirmation::Server);
+            }
+            self.note_standalone()?;
+        }
         self.replace_manifest()?;
         Ok(state)
     }
@@ -318,6 +324,14 @@ impl<'s> Backup<'s> {
             (self.part.confirmed_through, self.part.confirmed_by) = (through, by);
             self.changed = true;
         }
+    }
+
+    /// Whether what the server has applied, up to `limit`, has the log that was copied as its history. The leader of an
+    /// epoch has all of the epoch. A later leader can have sent its tree in place of the log's end, which then is in a
+    /// snapshot before the server serves, and before the log goes on.
+    fn leads_to(&self, limit: Zxid) -> Result<bool> {
+        let last = self.last();
+        Ok(last.epoch() >= limit.epoch() || newest_name(&self.options.folders.snapshots)? <= last)
     }
 
     fn note_epochs(&mut self) -> Result<()> {

@@ -96,6 +96,24 @@ mod tests {
         assert_eq!(border.pass(at(4, 5000), at(6, 1)), Some(at(4, 5000)), "no move leaves an epoch out");
     }
 
+    /// A server takes no shorter `epochLength`, so no leader moves on in place before that.
+    #[test]
+    fn the_least_length_of_an_epoch_is_that_of_the_server() {
+        let source = include_str!("../../server/src/boot/options.rs");
+        let mut lines = source.lines().filter_map(|line| line.strip_prefix("const EPOCH_LENGTH_MIN: u32 = "));
+        let least =
+            lines.next().expect("the server has this constant").trim_end_matches(';').replace('_', "");
+        assert_eq!(least.parse(), Ok(MOVES_AFTER));
+    }
+
+    #[test]
+    fn an_epoch_of_the_least_length_may_end_by_a_move() {
+        let mut border = EpochBorder::new(None);
+        let at = |epoch, counter| Zxid::new(ostler_proto::id::Epoch(epoch), counter);
+        assert_eq!(border.pass(at(1, MOVES_AFTER), at(2, 1)), None);
+        assert_eq!(border.pass(at(2, MOVES_AFTER - 1), at(3, 1)), Some(at(2, MOVES_AFTER - 1)));
+    }
+
     #[test]
     fn only_a_server_that_serves_knows_what_is_committed() {
         let answer = "Zookeeper version: 3.9\nZxid: 0x200000007\nMode: follower\nNode count: 5\n";

@@ -51,27 +51,27 @@ pub(crate) fn connection(
     let found = last_up_to(&folders.logs, last)?;
     let is_last =
         |record: &[u8]| earlier.last_record.as_ref().is_none_or(|own| own.sha256 == stored(record).sha256);
-    let common = match &found {
-        Some((zxid, record)) if *zxid == last && is_last(record) && !broke_off => return Ok(Some(last)),
+    // Whether the log has the last transaction, and whether it is the same one.
+    let same = found.as_ref().filter(|(zxid, _)| *zxid == last).map(|(_, record)| is_last(record));
+    let common = match same {
+        Some(true) if !broke_off => return Ok(Some(last)),
         // Also with a newer snapshot: it is the snapshot of another history.
-        Some((zxid, record)) if *zxid == last && !is_last(record) && confirmed >= last => {
+        Some(false) if confirmed >= last => {
             let found = format!("has another transaction {last}");
             return Err(taken_back(store, folders, confirmed, found));
         }
         // Logs were removed, or a leader's tree took their place.
         _ if snapshot > last => return Ok(None),
-        Some((zxid, record)) if *zxid == last && is_last(record) => {
+        Some(true) => {
             let reason =
                 "it is damaged there, or files are missing, and there is no newer snapshot".to_owned();
             return Err(BackupError::Stuck { folder: folders.logs.clone(), last, reason });
         }
-        _ if snapshot == last => return Ok(Some(last)),
         // The server took transactions back. From the last one that is surely the same the log is copied again.
-        Some((zxid, _)) if *zxid == last => confirmed,
-        Some((zxid, _)) => snapshot.max(*zxid),
-        None => snapshot,
+        Some(false) => confirmed,
+        None => found.map_or(snapshot, |(zxid, _)| snapshot.max(zxid)),
     };
-    if common >= confirmed && common < last {
+    if common >= confirmed {
         return Ok(Some(common));
     }
     Err(taken_back(store, folders, confirmed, format!("goes on after {common}")))

@@ -38,6 +38,13 @@ pub struct UsedSegment {
     pub base: Zxid,
 }
 
+impl UsedSegment {
+    /// Whether the segment has what comes after `last`, where the log before it, or a base, ends.
+    fn goes_on_after(&self, last: Zxid) -> bool {
+        self.connects || self.segment.first <= last.next() || self.base == last
+    }
+}
+
 /// A place at which the log was not copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogGap {
@@ -145,6 +152,30 @@ impl History {
         self.parts.last().map_or(Zxid::ZERO, |part| part.confirmed_through).min(self.last())
     }
 
+    /// The last transaction that is known to be committed among those that the log connects with `zxid`.
+    ///
+    /// A confirmation from behind a gap says nothing of the log before it: that can end with transactions that a later leader
+    /// has replaced, by a tree that the backup has as the base behind the gap.
+    fn confirmed_around(&self, zxid: Zxid) -> Zxid {
+        let gap = self.gaps().into_iter().find(|gap| zxid <= gap.before);
+        let end = gap.map_or(self.last(), |gap| gap.before);
+        let known = self.parts.iter().map(|part| part.confirmed_through).filter(|known| *known <= end);
+        known.max().unwrap_or_default()
+    }
+
+    /// The last transaction that is known to be committed and can be restored.
+    fn last_confirmed(&self, store: &Store) -> Result<Zxid> {
+        let mut confirmed = self.confirmed_through();
+        loop {
+            // Before a gap, if the base behind it is not exact yet.
+            let last = self.before_or_at(store, confirmed)?;
+            confirmed = self.confirmed_around(last);
+            if last <= confirmed {
+                return Ok(last);
+            }
+        }
+    }
+
     /// The highest epoch that the backup knows.
     pub fn highest_epoch(&self) -> Epoch {
         Epoch(self.parts.iter().map(|part| part.highest_epoch).max().unwrap_or(0)).max(self.last().epoch())
@@ -163,12 +194,11 @@ impl History {
     pub fn reach(&self, base: &Base, through: Zxid) -> Zxid {
         let through = self.gap_between(base.zxid, through).map_or(through, |gap| gap.before);
         let mut last = base.zxid;
-        for used in self.segments.iter().filter(|used| used.through > base.zxid) {
-            let continues = used.connects || used.segment.first == last.next() || last == used.base;
-            if used.segment.first > through || !continues {
+        for used in &self.segments {
+            if used.segment.first > through || !used.goes_on_after(last) {
                 break;
             }
-            last = used.through;
+            last = last.max(used.through);
         }
         last.min(through)
     }
@@ -179,10 +209,9 @@ impl History {
     /// The backup does not have it, a segment is damaged, or the store cannot be read. [`BackupError::NotConfirmed`] if
     /// it is not known to be committed and `unconfirmed` is false.
     pub fn find(&self, store: &Store, target: Target, unconfirmed: bool) -> Result<Zxid> {
-        let confirmed = self.confirmed_through();
         let zxid = match target {
             Target::Latest if unconfirmed => self.last(),
-            Target::Latest => self.before_or_at(store, confirmed)?,
+            Target::Latest => self.last_confirmed(store)?,
             Target::Zxid(zxid) if self.has(store, zxid)? => zxid,
             Target::Zxid(zxid) => {
                 let before = self.before_or_at(store, zxid)?;
@@ -192,6 +221,7 @@ impl History {
             }
             Target::TimeMs(time_ms) => self.at_time(store, time_ms)?,
         };
+        let confirmed = self.confirmed_around(zxid);
         if zxid > confirmed && !unconfirmed {
             return Err(BackupError::NotConfirmed { wanted: zxid, confirmed });
         }
@@ -213,10 +243,11 @@ impl History {
                 found = found.max(used.through);
             } else {
                 read_segment(store, used, &mut |own, _| {
-                    if own <= zxid {
-                        found = found.max(own);
+                    if own > zxid {
+                        return Ok(false);
                     }
-                    Ok(own < zxid)
+                    found = found.max(own);
+                    Ok(true)
                 })?;
             }
         }
@@ -293,11 +324,8 @@ impl History {
             if used.segment.first > through {
                 break;
             }
-            if !used.connects && used.segment.first > last.next() {
-                let begins_at_base = used.base == last && last == after;
-                if !begins_at_base {
-                    return Err(BackupError::Gap { after: last, found: used.segment.first });
-                }
+            if !used.goes_on_after(last) {
+                return Err(BackupError::Gap { after: last, found: used.segment.first });
             }
             read_segment(store, used, &mut |zxid, record| {
                 if zxid > through {

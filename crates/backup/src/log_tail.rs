@@ -55,6 +55,11 @@ impl LogTail {
         LogTail { logs: logs.to_path_buf(), snapshots: snapshots.to_path_buf(), place: None, last }
     }
 
+    /// Goes to the place after the last record, so that it is noticed if the server takes records back from now on.
+    pub(crate) fn find_place(&mut self) -> Result<()> {
+        self.read(Zxid::ZERO, &mut |_, _| Ok(true)).map(|_| ())
+    }
+
     /// The last transaction that was read.
     pub(crate) fn last(&self) -> Zxid {
         self.last
@@ -161,7 +166,9 @@ impl LogTail {
                 Advance::Record(zxid) => zxid,
                 Advance::End(end) => break FileState::End(end),
             };
-            if zxid > limit {
+            // Records that were read before are passed over beyond the limit, too, so that the place is behind them: otherwise it would
+            // not be noticed when the server takes them back.
+            if zxid > limit.max(self.last) {
                 break FileState::Stopped;
             }
             let Some(record) = reader.record() else { break FileState::Stopped };

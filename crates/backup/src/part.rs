@@ -39,7 +39,8 @@ pub struct Part {
     pub base: Base,
     /// The log, in order.
     pub segments: Vec<Segment>,
-    /// All transactions up to here were committed, as far as the backup knows.
+    /// All transactions up to here were committed, as far as the backup knows. It says nothing of what is before a gap in
+    /// the log when it is behind it.
     #[serde(with = "zxid")]
     pub confirmed_through: Zxid,
     /// How the backup knows this.

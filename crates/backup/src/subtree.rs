@@ -216,9 +216,9 @@ async fn create_batch(client: &Client, batch: &[&PlannedZnode]) -> std::result::
     let mut multi = client.multi();
     for znode in batch {
         let data = znode.data.as_deref().unwrap_or_default();
-        multi = multi.create_with(&znode.path, data, znode.mode, znode.acl.clone());
+        multi = multi.create(&znode.path, data).mode(znode.mode).acl(&znode.acl).and();
     }
-    multi.commit().await.map(drop)
+    multi.await.map(drop)
 }
 
 /// Creates a znode alone: after a failed multi this shows which of its znodes is refused.

@@ -1,6 +1,9 @@
 //! Backups of files that a test writes, and what can be restored from them.
 
+mod answers;
+mod continuations;
 mod gaps;
+mod histories;
 mod other_histories;
 mod server;
 mod writers;

@@ -1,13 +1,12 @@
 // The shell: header, navigation, and the page that the URL names. A page's module is loaded when it is opened.
 
 import { Fragment, html, render, useEffect, useLayoutEffect, useRef, useState } from './lib/html.js';
-import { loadMe, post, useMe } from './lib/api.js';
+import { loadMe, post, useMe, useRefusal } from './lib/api.js';
 import { Dialog } from './lib/dialog.js';
-import { allKeys, useKeys } from './lib/keys.js';
+import { allKeys, useKeys, useSearchKey } from './lib/keys.js';
 import { pause, reconnect, useConnection, useEvents } from './lib/live.js';
 import { go, link, useRoute } from './lib/route.js';
-import { ErrorBox, Guard, Loading } from './lib/states.js';
-import { useSearchKey } from './lib/table.js';
+import { ErrorBox, Guard, Loading, Note } from './lib/states.js';
 import { Copy, Text, zxid } from './lib/words.js';
 import { RoleMark, roleInWords } from './lib/role.js';
 
@@ -53,13 +52,24 @@ function App() {
     <${Header} />
     <nav class="side" aria-label="Pages"><ul>${IN_NAVIGATION.map(([name, title, letter]) => html`<li key=${name}>
       <a href=${link(name)} aria-current=${name === page ? 'page' : undefined}>${title}<kbd aria-hidden="true">g ${letter}</kbd></a></li>`)}</ul></nav>
-    <main id="main" tabindex="-1" ref=${main}><${Guard} key=${page}><${Page} name=${page} query=${query} /></></main>
+    <main id="main" tabindex="-1" ref=${main}><${Guard} key=${page}><${Page} name=${page} title=${title} query=${query} /></></main>
     ${showsKeys && html`<${Keys} onClose=${() => showKeys(false)} />`}
   </div>`;
 }
 
+/** The page, or why there is none: a server that does not tell who one is shows nothing else.
+ *  @param {{name: string, title: string, query: Record<string, string>}} props */
+function Page({ name, title, query }) {
+  const me = useMe();
+  const refusal = useRefusal();
+  const { refusal: noEvents } = useConnection();
+  const box = refusal && html`<${ErrorBox} error=${refusal} retry=${() => loadMe().catch(() => {})} />`;
+  if (box && !me) return html`<h1>${title}</h1>${box}`;
+  return html`${box}${noEvents && html`<${Note} level="warning" sentence=${noEvents} way_out="Until then the page asks the server every 5 s." />`}<${Module} name=${name} query=${query} />`;
+}
+
 /** @param {{name: string, query: Record<string, string>}} props */
-function Page({ name, query }) {
+function Module({ name, query }) {
   const [loaded, set] = useState(/** @type {{View?: any, error?: any}} */ ({}));
   const entry = PAGES.find(([one]) => one === name);
   const load = () => {
@@ -151,4 +161,5 @@ function Keys({ onClose }) {
 
 document.body.replaceChildren();
 render(html`<${App} />`, document.body);
-loadMe().catch(() => setTimeout(() => loadMe().catch(() => {}), 5000));
+const untilKnown = () => void loadMe().catch(() => setTimeout(untilKnown, 5000));
+untilKnown();

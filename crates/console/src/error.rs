@@ -91,7 +91,7 @@ impl Code {
             Code::Plan => "PLAN".into(),
             Code::Busy => "BUSY".into(),
             Code::Server => "SERVER".into(),
-            Code::Client(code) => format!("{code:?}").to_uppercase(),
+            Code::Client(code) => code.name().to_uppercase(),
         }
     }
 

@@ -200,7 +200,7 @@ pub(crate) fn others(console: &Console) -> Vec<Member> {
 /// A member's address for clients. Without one in the configuration its port is taken to be that of this server.
 fn client_address(configured: &Configured, host: &str, own_port: u16) -> Option<(String, u16)> {
     let (host, port) = match &configured.client {
-        Some(client) if !matches!(&*client.host, "0.0.0.0" | "::" | "") => (&*client.host, client.port),
+        Some(client) if !client.is_wildcard() => (&*client.host, client.port),
         Some(client) => (host, client.port),
         None => (host, own_port),
     };

@@ -21,7 +21,7 @@ use axum::{
     routing::{get, post},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use gather::{Looks, Owned, SeenGroup, Snapshot};
+use gather::{ANCESTORS_MAX, Acls, Looks, Owned, SeenGroup, Snapshot};
 use handovers::Handovers;
 use offer::ALARMS;
 use ostler_proto::path;
@@ -128,7 +128,10 @@ async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 fn no_group(path: &str) -> ApiError {
     ApiError::new(
         Code::NotFound,
-        "No lock, election or semaphore is recognised at this path, or you may not read it.",
+        format!(
+            "No lock, election or semaphore is recognised at this path, or you may not read it, or it is not shown because more \
+             than {ANCESTORS_MAX} znodes stand above its queues."
+        ),
     )
     .at(path)
 }
@@ -206,7 +209,7 @@ async fn list(
     let shown = aside(move || {
         let some: Vec<&SeenGroup> = found.groups.iter().filter(|seen| chosen.has(seen)).collect();
         let holders = some.iter().filter_map(|seen| seen.holder.as_ref()).map(|holder| &holder.znode.acl);
-        let acls = some.iter().filter_map(|seen| seen.acls.as_ref()).flatten().chain(holders);
+        let acls = some.iter().flat_map(|seen| seen.acls.known()).chain(holders);
         let readable = Readable::of(&Looks(&shared.handle), &ids, acls);
         page(&found, some, &chosen, &readable, &shared.recipes.handovers())
     });
@@ -221,8 +224,9 @@ fn page(
     handovers: &Handovers,
 ) -> Value {
     let all = some.len();
+    let too_deep = some.iter().filter(|seen| matches!(seen.acls, Acls::TooMany)).count();
     let visible: Vec<&SeenGroup> = some.into_iter().filter(|seen| readable.shows(seen)).collect();
-    let left_out = all - visible.len();
+    let left_out = all - too_deep - visible.len();
     let is_next = |seen: &&&SeenGroup| chosen.after.as_ref().is_none_or(|after| *seen.group.path > **after);
     let mut rest = visible.iter().filter(is_next).peekable();
     let items: Vec<&&SeenGroup> = rest.by_ref().take(chosen.limit).collect();
@@ -238,6 +242,7 @@ fn page(
         // Somebody whose znodes are not recognised wants to know what is.
         "rules": if all == 0 { Form::rules() } else { Vec::new() },
         "left_out": left_out,
+        "too_deep": too_deep,
         "handovers_since_ms": handovers.since_ms(found.wall_ms),
     })
 }
@@ -267,7 +272,7 @@ async fn group(
         let owner = seen.holder.as_ref().and_then(|holder| holder.znode.owner);
         let owned = owner.map_or_else(Owned::default, |session| looks.owned(session, OWNED_MAX));
         let holder = seen.holder.as_ref().map(|holder| &holder.znode.acl);
-        let acls = seen.acls.iter().flatten().chain(queue.iter().map(|one| &one.znode.acl));
+        let acls = seen.acls.known().iter().chain(queue.iter().map(|one| &one.znode.acl));
         let readable = Readable::of(&looks, &ids, acls.chain(holder));
         if !readable.shows(seen) {
             return Err(no_group(&path));

@@ -17,7 +17,10 @@ mod plan;
 mod refusal;
 mod runs;
 mod search;
+mod seen;
 mod shown;
+#[cfg(test)]
+mod test_site;
 mod whole;
 mod write;
 

@@ -367,4 +367,31 @@ mod tests {
         assert_eq!(expire(&mut sessions, Mono(6000), Scope::Local), []);
         assert_eq!(expire(&mut sessions, Mono(6000), Scope::Global), [S, local]);
     }
+
+    /// A session that only one server knew is gone with its end: the lists of local sessions do not grow.
+    #[test]
+    fn a_removed_local_session_is_in_no_list() {
+        let mut sessions = Sessions::new(2000);
+        for id in 1..=3 {
+            sessions.insert_local(Mono(0), SessionId(id), 4000, ConnId(1));
+        }
+        assert!(sessions.remove(SessionId(2)).is_some());
+        assert!(sessions.remove(SessionId(2)).is_none());
+        let ids: Vec<i64> = sessions.local_after(None).map(|id| id.0).collect();
+        assert_eq!(ids, [1, 3]);
+        assert_eq!((sessions.count(Scope::Local), sessions.count(Scope::Global)), (2, 0));
+    }
+
+    /// Only the tick is known in which a session was heard of last, and the end of that tick is on the safe side.
+    #[test]
+    fn the_silence_of_a_session_is_a_lower_limit_within_a_tick_of_the_truth() {
+        let mut sessions = Sessions::new(2000);
+        for heard in [0, 100, 1999, 2000, 5000] {
+            sessions.insert(Mono(heard), S, 4000, None);
+            for silent in [0, 1999, 2000, 3000, 5999, 100_000] {
+                let least = sessions.get(S).unwrap().silent_at_least_ms(Mono(heard + silent));
+                assert!(least <= silent && silent <= least + 2000, "{least} of {silent} since {heard}");
+            }
+        }
+    }
 }

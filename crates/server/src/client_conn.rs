@@ -333,7 +333,7 @@ impl ClientConn {
         let all_answered = self.outbox.unanswered() == 0;
         let is_closing = match self.send()? {
             Some(close) => close.is_some(),
-            None => self.outbox.is_closing(),
+            None => self.outbox.close_reason().is_some(),
         };
         if is_closing {
             return Err(Box::pin(self.last_words()).await);

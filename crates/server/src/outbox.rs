@@ -36,6 +36,8 @@ struct State {
     full_len: usize,
     tail: Vec<u8>,
     close: Option<CloseReason>,
+    /// The connection is to be closed because too many notifications wait here. The core does not know of it.
+    is_overfull: bool,
     unread: Unread,
     /// Notifications pushed.
     notified: u64,
@@ -134,6 +136,7 @@ impl Outbox {
             full_len: 0,
             tail: Vec::new(),
             close: None,
+            is_overfull: false,
             unread: Unread::none(&room),
             notified: 0,
         };
@@ -237,7 +240,7 @@ impl Outbox {
         self.push(|state| {
             overfull = state.unread.bytes() + frames.len() > self.room.unread_max();
             if overfull {
-                state.close = Some(CloseReason::Protocol);
+                (state.close, state.is_overfull) = (Some(CloseReason::Protocol), true);
             } else {
                 state.tail.raw(frames);
                 state.unread.add(frames.len());
@@ -256,9 +259,9 @@ impl Outbox {
         self.wake.notify_one();
     }
 
-    /// Whether the connection is to be closed.
-    pub(crate) fn is_closing(&self) -> bool {
-        self.lock().close.is_some()
+    /// Whether the connection is to be closed because too many notifications wait here.
+    pub(crate) fn is_overfull(&self) -> bool {
+        self.lock().is_overfull
     }
 
     /// Why the connection is to be closed, if it is.

@@ -79,11 +79,7 @@ impl Names {
         match self {
             Names::Short(list) => {
                 let mut names: Vec<&str> = list.names.iter().map(|(_, child)| path::name(child)).collect();
-                // The bytes of all names are looked at once, and not with each comparison.
-                let order = match names.iter().chain([&from]).all(|name| is_in_order(name)) {
-                    true => |one: &str, other: &str| one.cmp(other),
-                    false => order,
-                };
+                let order = order_of(names.iter().chain([&from]));
                 names.retain(|name| match order(name, from) {
                     Ordering::Less => false,
                     Ordering::Equal => !after,
@@ -98,6 +94,37 @@ impl Names {
         }
     }
 
+    /// Of the names that begin with a text, those from a place on, in order, and the number of all of them.
+    fn at(&self, (begin, place): (&str, usize), max: usize) -> (Vec<String>, usize) {
+        match self {
+            Names::Short(list) => {
+                let names = list.names.iter().map(|(_, child)| path::name(child));
+                let mut names: Vec<&str> = names.filter(|name| name.starts_with(begin)).collect();
+                let order = order_of(names.iter());
+                names.sort_unstable_by(|one, other| order(one, other));
+                let some = names.iter().skip(place).take(max).map(|name| (*name).into());
+                (some.collect(), names.len())
+            }
+            Names::Long(list) => {
+                let places = list.places_of_prefix(begin);
+                let max = max.min(places.len().saturating_sub(place));
+                let some = list.from_place(places.start.saturating_add(place)).take(max).map(Cow::into_owned);
+                (some.collect(), places.len())
+            }
+        }
+    }
+
+    /// The last name in order.
+    fn last(&self) -> Option<String> {
+        match self {
+            Names::Short(list) => {
+                let names = list.names.iter().map(|(_, child)| path::name(child));
+                names.max_by(|one, other| order(one, other)).map(Into::into)
+            }
+            Names::Long(list) => list.last().map(Cow::into_owned),
+        }
+    }
+
     /// The list for a reply, and the number of pieces that it was made of, as a measure of the work.
     fn share(&self) -> (SharedStrings, usize) {
         match self {
@@ -107,6 +134,14 @@ impl Names {
             }
             Names::Long(list) => (list.share(), list.parts()),
         }
+    }
+}
+
+/// The order of these names. The bytes of all names are looked at once, and not with each comparison.
+fn order_of<'a>(mut names: impl Iterator<Item = &'a &'a str>) -> fn(&str, &str) -> Ordering {
+    match names.all(|name| is_in_order(name)) {
+        true => |one: &str, other: &str| one.cmp(other),
+        false => order,
     }
 }
 
@@ -346,6 +381,17 @@ impl ChildIndex {
         self.find(parent).map_or_else(Vec::new, |index| self.at(index).names.from(from, max))
     }
 
+    /// Of the names that begin with a text, those from a place on, in the order of [`order`], at most `max`, and the number
+    /// of all of them.
+    pub fn names_at(&self, parent: &str, place: (&str, usize), max: usize) -> (Vec<String>, usize) {
+        self.find(parent).map_or((Vec::new(), 0), |index| self.at(index).names.at(place, max))
+    }
+
+    /// The last name, in the order of [`order`].
+    pub fn last(&self, parent: &str) -> Option<String> {
+        self.find(parent).and_then(|index| self.at(index).names.last())
+    }
+
     /// The names for a reply, and the number of pieces that the list was made of, as a measure of the work.
     pub fn share(&self, parent: &str) -> (SharedStrings, usize) {
         match self.find(parent) {
@@ -449,6 +495,19 @@ mod tests {
             assert_eq!(from(&child_index, "ab", false, 2), ["ab", "b"]);
             assert_eq!(from(&child_index, "\u{1f600}", true, 9)[0], "\u{ffff}");
             assert!(child_index.names_from("/none", ("", false), 9).is_empty());
+            let at = |begin, place, max| child_index.names_at("/p", (begin, place), max);
+            let some =
+                |names: &[&str], count| (names.iter().map(|name| String::from(*name)).collect(), count);
+            assert_eq!(at("", 0, 9), some(&all, 6), "{pass}");
+            assert_eq!(at("", 3, 2), some(&["\u{e4}", "\u{1f600}"], 6));
+            assert_eq!(at("a", 0, 9), some(&["a", "ab"], 2));
+            assert_eq!((at("a", 1, 9), at("a", 2, 9)), (some(&["ab"], 2), some(&[], 2)));
+            assert_eq!((at("x", 0, 9), at("", usize::MAX, 9).1), (some(&[], 0), 6));
+            assert_eq!(child_index.names_at("/none", ("", 0), 9), some(&[], 0));
+            assert_eq!(
+                (child_index.last("/p").as_deref(), child_index.last("/none")),
+                (Some("\u{ffff}"), None)
+            );
             // Then the list is long.
             (0..SHORT_MAX).for_each(|n| child_index.insert(&parent, format!("/p/c{n}").into(), 0));
             (0..SHORT_MAX).for_each(|n| assert!(child_index.remove("/p", &format!("/p/c{n}"), 0)));

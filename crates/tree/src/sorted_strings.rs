@@ -4,12 +4,15 @@
 //! list of these parts. A part that a reply shares is not changed: a changed copy takes its place. The order does not
 //! depend on the parts, so it is the same at all servers.
 
+mod sums;
+
 use alloc::{borrow::Cow, sync::Arc, vec::Vec};
-use core::cmp::Ordering;
+use core::{cmp::Ordering, ops::Range};
 use ostler_proto::{
     jute::{Reader, Writer, stored_text},
     strings::SharedStrings,
 };
+use sums::Sums;
 
 /// The largest part in bytes. A part that becomes larger is split. A longer string is a part of its own.
 const PART_MAX: usize = 2048;
@@ -211,6 +214,7 @@ fn halves(bytes: &[u8]) -> Vec<Part> {
 #[derive(Debug, Default)]
 pub struct SortedStrings {
     parts: Vec<Part>,
+    sums: Sums,
     len: usize,
     bytes: usize,
 }
@@ -218,7 +222,7 @@ pub struct SortedStrings {
 impl SortedStrings {
     /// An empty set.
     pub const fn new() -> SortedStrings {
-        SortedStrings { parts: Vec::new(), len: 0, bytes: 0 }
+        SortedStrings { parts: Vec::new(), sums: Sums::new(), len: 0, bytes: 0 }
     }
 
     /// The number of strings.
@@ -257,7 +261,7 @@ impl SortedStrings {
         let at = self.part_of(&entry[4..]);
         let Some(part) = self.parts.get_mut(at) else {
             (self.len, self.bytes) = (1, entry.len());
-            self.parts.push(Part::of(&entry));
+            self.insert_part(0, Part::of(&entry));
             return true;
         };
         let Err(place) = part.find(&entry[4..]) else { return false };
@@ -266,17 +270,35 @@ impl SortedStrings {
         if is_last && part.bytes.len() + entry.len() > PART_MAX {
             // A new part, and no split: so strings that come in order fill each part.
             part.mark();
-            self.parts.insert(at + 1, Part::of(&entry));
+            self.insert_part(at + 1, Part::of(&entry));
             return true;
         }
         if part.bytes.len() + entry.len() <= PART_MAX {
             part.insert(&entry, place);
+            self.sums.add(at, 1);
         } else {
             let (before, after) = part.bytes.split_at(place);
             let halves = halves(&[before, &entry, after].concat());
-            self.parts.splice(at..=at, halves);
+            for (behind, half) in halves.into_iter().enumerate() {
+                if behind == 0 { self.replace_part(at, half) } else { self.insert_part(at + behind, half) }
+            }
         }
         true
+    }
+
+    fn insert_part(&mut self, at: usize, part: Part) {
+        self.parts.insert(at, part);
+        self.sums.insert(&self.parts, at);
+    }
+
+    fn remove_part(&mut self, at: usize) {
+        let part = self.parts.remove(at);
+        self.sums.remove(&self.parts, (at, part.count));
+    }
+
+    fn replace_part(&mut self, at: usize, part: Part) {
+        self.sums.add(at, i32::from(part.count) - i32::from(self.parts[at].count));
+        self.parts[at] = part;
     }
 
     /// Removes a string. Returns false if the set does not have it.
@@ -287,7 +309,7 @@ impl SortedStrings {
         let Ok(place) = part.find(&entry[4..]) else { return false };
         (self.len, self.bytes) = (self.len - 1, self.bytes - entry.len());
         if part.count == 1 {
-            self.parts.remove(at);
+            self.remove_part(at);
             return true;
         }
         if place == usize::from(part.last_at) {
@@ -295,6 +317,7 @@ impl SortedStrings {
         } else {
             part.remove(place, entry.len());
         }
+        self.sums.add(at, -1);
         self.join(at);
         if at > 0 {
             self.join(at - 1);
@@ -307,8 +330,9 @@ impl SortedStrings {
         if let Some([one, next]) = self.parts.get(at..at + 2)
             && one.bytes.len() + next.bytes.len() <= PAIR_MIN
         {
-            self.parts[at] = Part::of(&[&one.bytes[..], &next.bytes[..]].concat());
-            self.parts.remove(at + 1);
+            let both = Part::of(&[&one.bytes[..], &next.bytes[..]].concat());
+            self.replace_part(at, both);
+            self.remove_part(at + 1);
         }
     }
 
@@ -335,11 +359,39 @@ impl SortedStrings {
 
     fn strings_from(&self, string: &str, above: bool) -> impl Iterator<Item = Cow<'_, str>> + use<'_> {
         let key = encoded(string);
-        let (at, place) = self.place_of(&key[4..], above);
+        self.strings_at(self.place_of(&key[4..], above))
+    }
+
+    /// The strings from a part and a byte in it on.
+    fn strings_at(&self, (at, place): (usize, usize)) -> impl Iterator<Item = Cow<'_, str>> + use<'_> {
         let rest = self.parts.get(at..).unwrap_or_default();
         let first = rest.first().map_or(&[][..], |part| &part.bytes[place..]);
         let others = rest.iter().skip(1).map(|part| &part.bytes[..]);
         core::iter::once(first).chain(others).flat_map(Entries::of).map(|(_, key)| stored_text(key))
+    }
+
+    /// The places of the strings that begin with `prefix`, counted from 0. They are next to each other.
+    pub fn places_of_prefix(&self, prefix: &str) -> Range<usize> {
+        let mut key = encoded(prefix).split_off(4);
+        let begin = self.rank(&key);
+        // No byte of a text is 0xff, so there is a key behind all with this beginning.
+        let Some(last) = key.last_mut() else { return 0..self.len };
+        *last += 1;
+        begin..self.rank(&key)
+    }
+
+    /// The strings from a place on, counted from 0, in order. A step for each some hundred parts, and no step for each string
+    /// before.
+    pub fn from_place(&self, place: usize) -> impl Iterator<Item = Cow<'_, str>> {
+        let (at, behind) = self.sums.part_at(&self.parts, place);
+        self.strings_at((at, 0)).skip(behind)
+    }
+
+    /// The number of strings before `key`.
+    fn rank(&self, key: &[u8]) -> usize {
+        let (at, place) = self.place_of(key, false);
+        let Some(part) = self.parts.get(at) else { return 0 };
+        self.sums.before(&self.parts, at) + Entries::of(&part.bytes[..place]).count()
     }
 
     /// The part and the place in it of the first string at or after `key`, or with `above` of the first one after
@@ -351,6 +403,11 @@ impl SortedStrings {
             Ok(place) | Err(place) => place,
         });
         (at, place)
+    }
+
+    /// The last string.
+    pub fn last(&self) -> Option<Cow<'_, str>> {
+        self.parts.last().map(|part| stored_text(part.last()))
     }
 
     /// All strings, for a reply.
@@ -406,8 +463,10 @@ mod tests {
     fn check(set: &SortedStrings, model: &BTreeSet<String>) {
         assert!(set.iter().eq(model.iter().map(|name| &**name)), "{:?}", set.iter().collect::<Vec<_>>());
         assert_eq!((set.len(), set.is_empty()), (model.len(), model.is_empty()));
+        assert_eq!(set.last().as_deref(), model.last().map(|name| &**name));
         let shared = SharedStrings::encode(model.iter().map(|name| &**name));
         assert_eq!((set.share(), set.encoded_len() + 4), (shared.clone(), shared.size()));
+        assert_eq!(set.sums, Sums::of(&set.parts));
         for part in &set.parts {
             assert!(part.bytes.len() <= PART_MAX || part.count == 1);
             let same = Part::of(&part.bytes);
@@ -456,6 +515,12 @@ mod tests {
                 for prefix in ["", "n", "nnn", "1", "n12", "zz"] {
                     let some: Vec<_> =
                         model.iter().map(|name| &**name).filter(|name| name.starts_with(prefix)).collect();
+                    let places = set.places_of_prefix(prefix);
+                    assert!(
+                        set.from_place(places.start).take(places.len()).eq(some.iter().copied()),
+                        "{prefix}"
+                    );
+                    assert_eq!(places.len(), some.len(), "{prefix}");
                     assert_eq!(set.share_prefix(prefix), SharedStrings::encode(some.into_iter()), "{prefix}");
                 }
             }
@@ -535,6 +600,47 @@ mod tests {
                 names[..left].iter().map(|it| (*it).into()).collect()
             );
         }
+    }
+
+    /// There are many blocks of parts, as a long name is a part of its own.
+    #[test]
+    fn places_are_right_while_parts_come_and_go() {
+        let (mut set, mut model, mut random) = (SortedStrings::new(), BTreeSet::<String>::new(), Shuffled(3));
+        let tail = "x".repeat(PART_MAX / 2);
+        for round in 0..9_000 {
+            let name = format!("{:05}{}", random.next(4000), if random.next(3) > 0 { &tail } else { "" });
+            // It grows to several blocks, shrinks to one, and grows again.
+            let grows = round / 3000 != 1;
+            match if grows { random.next(5) > 0 } else { random.next(5) == 0 } {
+                true => assert_eq!(set.insert(&name), model.insert(name)),
+                false => {
+                    let name = model.range(name.clone()..).next().cloned().unwrap_or(name);
+                    assert_eq!(set.remove(&name), model.remove(&name));
+                }
+            }
+            assert_eq!(set.sums, Sums::of(&set.parts), "{round}");
+            if round % 50 == 0 {
+                let place = random.next(model.len() as u64 + 2) as usize;
+                assert!(set.from_place(place).take(3).eq(model.iter().skip(place).take(3).map(|it| &**it)));
+                let name = format!("{:03}", random.next(400));
+                let places = set.places_of_prefix(&name);
+                assert_eq!(places.start, model.range(..name.clone()).count());
+                assert_eq!(places.len(), model.iter().filter(|it| it.starts_with(&name)).count());
+            }
+        }
+        assert!(set.parts() > 2 * sums::BLOCK, "{}", set.parts());
+    }
+
+    #[test]
+    fn a_place_behind_all_strings_has_none() {
+        let mut set = SortedStrings::new();
+        assert!(set.from_place(0).next().is_none() && set.places_of_prefix("").is_empty());
+        ["a", "b"].iter().for_each(|name| assert!(set.insert(name)));
+        assert!(set.from_place(1).eq(["b"]) && set.from_place(2).next().is_none());
+        assert_eq!(
+            (set.places_of_prefix(""), set.places_of_prefix("b"), set.places_of_prefix("c")),
+            (0..2, 1..2, 2..2)
+        );
     }
 
     #[test]

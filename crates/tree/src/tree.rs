@@ -234,6 +234,18 @@ impl Tree {
         self.child_index.names_from(path::canonical(path), from, max)
     }
 
+    /// Of the names of a znode's children that begin with a text, those from a place on, in the order of
+    /// [`crate::sorted_strings::order`], at most `max`, and the number of all of them. The work does not grow with the
+    /// place.
+    pub fn children_at(&self, path: &str, place: (&str, usize), max: usize) -> (Vec<String>, usize) {
+        self.child_index.names_at(path::canonical(path), place, max)
+    }
+
+    /// The last name of a znode's children, in the order of [`crate::sorted_strings::order`].
+    pub fn last_child(&self, path: &str) -> Option<String> {
+        self.child_index.last(path::canonical(path))
+    }
+
     /// The names of a znode's children for a reply, and the number of pieces that the list was made of, as a measure of
     /// the work.
     pub fn shared_children(&self, path: &str) -> (SharedStrings, usize) {

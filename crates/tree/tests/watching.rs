@@ -171,3 +171,19 @@ fn counts_and_summaries_follow_added_fired_and_removed_watches() {
     assert!(table.remove("/b", B, WatcherKind::Children));
     assert_eq!(table.count(), 0);
 }
+
+#[test]
+fn a_path_has_its_own_watchers_counted() {
+    let mut table = WatchTable::default();
+    table.add_standard(WatchTarget::Data, "/data", A);
+    table.add_standard(WatchTarget::Children, "/list", A);
+    table.add_standard(WatchTarget::Data, "/both", A);
+    table.add_standard(WatchTarget::Children, "/both", A);
+    table.add_standard(WatchTarget::Children, "/both", B);
+    table.add_persistent("/both", B, true);
+    let looks =
+        ["/data", "/list", "/both", "/none"].map(|path| (table.is_watched(path), table.watchers_at(path)));
+    assert_eq!(looks, [(true, 1), (true, 1), (true, 4), (false, 0)]);
+    let counts = table.counts_at("/both");
+    assert_eq!((counts.data, counts.children, counts.persistent), (1, 2, 1));
+}

@@ -279,22 +279,15 @@ impl Learning {
         out.push(LearningOutput::AckEpoch { last: self.last_to_tell(), current });
     }
 
-    /// The leader moves on, and asks for a promise. As in discovery, a promise that was given to another leader is not
-    /// given again.
+    /// The leader moves on, and asks for a promise. This server has promised no later epoch than that of its leader: it
+    /// would not follow that leader, see [`Learning::promise`].
     fn promise_next(&mut self, next: Epoch, out: &mut Vec<LearningOutput>) {
-        let accepted = self.own.accepted.max(self.epoch);
         if next > Epoch::LAST || next <= self.epoch {
             return self.hang_up(HangUp::OutOfTurn, out);
         }
-        if next < accepted {
-            return self.hang_up(HangUp::StaleEpoch { proposed: next, accepted }, out);
-        }
-        let current = (next > accepted).then_some(self.epoch);
-        if current.is_some() {
-            out.push(LearningOutput::SaveAccepted(next));
-        }
+        out.push(LearningOutput::SaveAccepted(next));
         (self.own.accepted, self.moving) = (next, Some(Moving::Promised(next)));
-        out.push(LearningOutput::AckEpoch { last: self.last, current });
+        out.push(LearningOutput::AckEpoch { last: self.last, current: Some(self.epoch) });
     }
 
     /// The border has come. The current epoch goes to the disk after everything before the border.

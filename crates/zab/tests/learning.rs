@@ -287,3 +287,21 @@ fn a_leader_that_moves_on_out_of_turn_is_left() {
     let last = From::LeaderInfo(Epoch(Epoch::LAST.0 + 1));
     assert_eq!(hear(&mut learning, [last]), [Out::HangUp(HangUp::OutOfTurn)]);
 }
+
+#[test]
+fn a_leader_moves_on_to_the_last_epoch() {
+    let before = Epoch(Epoch::LAST.0 - 1);
+    let mut learning = Learning::new(OWN, false);
+    hear(
+        &mut learning,
+        [
+            From::LeaderInfo(before),
+            From::Diff,
+            From::NewLeader(before),
+            From::UpToDate,
+            From::LeaderInfo(Epoch::LAST),
+        ],
+    );
+    let border = [Out::SaveCurrent(Epoch::LAST), Out::Ack(Zxid::new(Epoch::LAST, 0))];
+    assert_eq!(hear(&mut learning, [From::NewLeader(Epoch::LAST)]), border);
+}

@@ -5,8 +5,8 @@ mod ledger;
 use crate::script::Script;
 use ledger::Ledger;
 use ostler_client_core::{
-    AttemptId, AuthInfo, Config, Input, Mono, RequestId, SaslCredentials, SaslLogin, SaslStep, Session,
-    WatchId,
+    AttemptId, AuthInfo, Config, Input, Mono, OnChange, RankedHost, RequestId, SaslCredentials, SaslLogin,
+    SaslStep, Session, WatchId,
 };
 use ostler_proto::{
     connect::ConnectResponse,
@@ -51,7 +51,7 @@ struct Client {
 
 impl Client {
     fn new(flags: u8) -> Client {
-        let mut config = Config::new(1 + usize::from(flags >> 6), u64::from(flags));
+        let mut config = Config::new(usize::from(flags >> 6), u64::from(flags));
         config.sasl = (flags & SASL != 0).then(|| match flags & IDENTITY {
             0 => SaslLogin::DigestMd5(SaslCredentials { user: "u\"".into(), password: "p".into() }),
             _ => SaslLogin::OfCaller,
@@ -99,9 +99,21 @@ impl Client {
             1 => SaslStep::Refused,
             2 => SaslStep::Unavailable,
             3 | 4 => SaslStep::Send(script.take(3).to_vec()),
+            5 => return self.servers(script),
+            6 => return self.step(Input::MoveOff),
             _ => return self.step(Input::FoundReadWrite { host: 0 }),
         };
         self.step(Input::SaslStep { attempt, step });
+    }
+
+    fn servers(&mut self, script: &mut Script<'_>) {
+        let flags = script.byte();
+        let on_change = if flags & 1 == 0 { OnChange::Stay } else { OnChange::Rebalance };
+        let ranked = |host| RankedHost { host: usize::from(host % 4), rank: flags & host };
+        let mut servers: Vec<RankedHost> = script.take(3).iter().copied().map(ranked).collect();
+        servers.sort_unstable_by_key(|server| server.host);
+        servers.dedup_by_key(|server| server.host);
+        self.step(Input::Servers { servers: &servers, on_change });
     }
 
     fn next_id(&mut self) -> RequestId {

@@ -45,6 +45,7 @@ fn a_time_between_two_logs_is_refused() {
     assert_eq!(find(&store, 3_500).unwrap(), at(1, 4));
     is_in_gap(&store, 4_500);
     is_in_gap(&store, 8_200);
+    assert_eq!(find(&store, 8_500).unwrap(), at(1, 9), "the time of the base itself");
     assert_eq!(find(&store, 8_700).unwrap(), at(1, 9));
     assert_eq!(find(&store, 9_500).unwrap(), at(2, 1));
     assert_eq!(find(&store, i64::MAX).unwrap(), at(2, 3));

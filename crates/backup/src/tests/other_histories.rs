@@ -58,6 +58,22 @@ fn a_backup_that_goes_on_in_a_long_epoch_knows_where_it_began() {
     assert_eq!(backup.part().confirmed_through, at(1, 2));
 }
 
+/// The log shows where a long epoch began also to a process that begins in the middle of it.
+#[test]
+fn a_backup_that_goes_on_in_a_second_long_epoch_confirms_what_was_before_it() {
+    let (store, mut server) = (memory(), TestServer::new());
+    server.write(1000);
+    server.epoch(2);
+    server.write(1000);
+    Backup::begin(&store, options(&server)).unwrap().step().unwrap();
+    assert_eq!(History::read(&store).unwrap().confirmed_through(), Zxid::ZERO);
+    server.epoch(3);
+    server.write(1);
+    let mut backup = Backup::begin(&store, options(&server)).unwrap();
+    backup.step().unwrap();
+    assert_eq!(backup.part().confirmed_through, at(1, 1000));
+}
+
 #[test]
 fn an_epoch_file_that_was_not_finished_counts_only_if_it_can_be_read() {
     for (text, highest) in [("", 1), ("9", 9)] {

@@ -20,8 +20,8 @@ export class ApiError extends Error {
 /** @typedef {{ids: {scheme: string, id: string}[], name: string | null, super: boolean, viewer: boolean, operator: boolean, read_only: boolean,
  *   token: string, needs_sign_in: boolean, server: {id: number | null, standalone: boolean, version: string, command_url: string}}} Me */
 
-/** @type {{me: Me | null, listeners: Set<() => void>}} */
-const known = { me: null, listeners: new Set() };
+/** `refusal`: why the server did not tell who one is. @type {{me: Me | null, refusal: ApiError | null, listeners: Set<() => void>}} */
+const known = { me: null, refusal: null, listeners: new Set() };
 
 /** The address of a path of the API, for links: `href=${url('/tree/data?path=/a&download=1')}`. @param {string} path */
 export const url = (path) => new URL(`../api/v1${path}`, document.baseURI).pathname + new URL(`http://x${path}`).search;
@@ -88,20 +88,31 @@ function askToSignIn() {
 
 /** Asks for the signed-in identities anew. @returns {Promise<Me>} */
 export async function loadMe() {
-  const me = await get('/me', { quiet: true });
-  known.me = me;
-  known.listeners.forEach((listener) => listener());
-  return me;
+  try {
+    known.me = await get('/me', { quiet: true });
+    known.refusal = null;
+  } catch (error) {
+    known.refusal = error instanceof ApiError && error.status > 0 ? error : null;
+    throw error;
+  } finally {
+    known.listeners.forEach((listener) => listener());
+  }
+  return /** @type {Me} */ (known.me);
 }
 
 /** The signed-in identities and their rights, or null before the first answer. @returns {Me | null} */
-export function useMe() {
-  const [me, set] = useState(known.me);
+export const useMe = () => useKnown(() => known.me);
+/** The refusal of the last question who one is, or null. @returns {ApiError | null} */
+export const useRefusal = () => useKnown(() => known.refusal);
+
+/** @template T @param {() => T} read @returns {T} */
+function useKnown(read) {
+  const [value, set] = useState(read);
   useEffect(() => {
-    const listen = () => set(known.me);
+    const listen = () => set(read);
     known.listeners.add(listen);
     listen();
     return () => void known.listeners.delete(listen);
   }, []);
-  return me;
+  return value;
 }

@@ -49,3 +49,22 @@ function press(event) {
     return;
   }
 }
+
+/** Puts the focus into the page's first search box. */
+export function useSearchKey() {
+  useKeys('Search', {
+    '/': () => {
+      const box = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
+      if (!box) return false;
+      box.focus();
+      box.select();
+    },
+  });
+  useEffect(() => {
+    const leave = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === 'Escape' && event.target instanceof HTMLElement && event.target.matches('[data-search]')) event.target.blur();
+    };
+    addEventListener('keydown', leave);
+    return () => removeEventListener('keydown', leave);
+  }, []);
+}

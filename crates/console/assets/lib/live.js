@@ -11,8 +11,9 @@ const REDRAW = 500;
  *  `stale`: there are data, and the last question failed or waits. `at`: when the data came, in ms since 1970. */
 /** @typedef {{data: any, error: ApiError | null, at: number | null, fallback: string, quiet: boolean, listeners: Set<() => void>}} Topic */
 
-/** @type {{state: 'connecting' | 'live' | 'stale' | 'lost', polls: boolean, paused: boolean, zxid: string | null, clock: number}} */
-const connection = { state: 'connecting', polls: false, paused: false, zxid: null, clock: 0 };
+/** `refusal`: why the server sends no events.
+ *  @type {{state: 'connecting' | 'live' | 'stale' | 'lost', polls: boolean, paused: boolean, zxid: string | null, clock: number, refusal: string | null}} */
+const connection = { state: 'connecting', polls: false, paused: false, zxid: null, clock: 0, refusal: null };
 /** @type {Map<string, Topic>} */
 const topics = new Map();
 /** @type {Set<() => void>} */
@@ -65,10 +66,13 @@ function open() {
   opened = Date.now();
   heard ||= opened;
   const names = [...topics.keys()];
-  source = new EventSource(url(`/events?topics=${names.join(',')}`));
-  source.addEventListener('error', () => {
+  const from = `/events?topics=${names.join(',')}`;
+  const own = new EventSource(url(from));
+  source = own;
+  own.addEventListener('error', () => {
     heard = 0;
     tick();
+    if (own === source && own.readyState === EventSource.CLOSED) void readRefusal(from);
   });
   source.addEventListener('beat', (event) => {
     const beat = JSON.parse(event.data);
@@ -85,7 +89,20 @@ function open() {
 
 function hear() {
   heard = Date.now();
-  if (connection.state !== 'live' || connection.polls) change({ state: 'live', polls: false });
+  if (connection.state !== 'live' || connection.polls || connection.refusal) change({ state: 'live', polls: false, refusal: null });
+}
+
+/** The browser does not tell a page why a stream was refused, so the page asks once more. @param {string} path */
+async function readRefusal(path) {
+  const stop = new AbortController();
+  try {
+    const response = await fetch(url(path), { signal: stop.signal, credentials: 'same-origin' });
+    const refusal = response.status === 429 ? (await response.json()).sentence : null;
+    if (refusal !== connection.refusal) change({ refusal });
+  } catch {
+    // The answers to the other questions say why.
+  }
+  stop.abort();
 }
 
 function tick() {

@@ -20,7 +20,7 @@ export function ErrorBox({ error, at, retry }) {
     <p><strong class="level">Error</strong> <${Text} of=${error.sentence ?? error.message} />${error.path && html` <code><${Text} of=${error.path} /></code>`}</p>
     <p class="row"><small>${error.code}${at && html`${' '}· the data are from <${Ago} ms=${at} />`}</small>
       ${retry && html`<button type="button" onClick=${retry}>Try again</button>`}
-      ${[401, 403].includes(error.status ?? 0) && html`<a class="button" href=${link('sign-in', { back: location.hash })}>Sign in</a>`}</p>
+      ${[401, 403].includes(error.status ?? 0) && error.code !== 'OTHER_SITE' && html`<a class="button" href=${link('sign-in', { back: location.hash })}>Sign in</a>`}</p>
   </div>`;
 }
 
@@ -33,10 +33,10 @@ export function Loaded({ of, rows, children }) {
     <div class=${of.state === 'stale' ? 'stale' : ''}>${children(of.data)}</div>`;
 }
 
-/** A sentence with a level: `ok`, `warning`, `critical` or `info`. The level is written, not only coloured.
+/** A sentence with a level: `ok`, `warning`, `critical`, `pending` or `info`. The level is written, not only coloured.
  *  @param {{level: string, sentence: string, way_out?: string | null, children?: any}} props */
 export function Note({ level, sentence, way_out, children }) {
-  const word = /** @type {Record<string, string>} */ ({ ok: 'Good', warning: 'Warning', critical: 'Critical', info: 'Note' })[level] ?? level;
+  const word = /** @type {Record<string, string>} */ ({ ok: 'Good', warning: 'Warning', critical: 'Critical', pending: 'Not done yet', info: 'Note' })[level] ?? level;
   return html`<div class="note ${level}"><p><strong class="level">${word}</strong> <${Text} of=${sentence} />${way_out && html` <span class="way"><${Text} of=${way_out} /></span>`}</p>${children}</div>`;
 }
 

@@ -1,6 +1,6 @@
 // Tables: sort, filter, copy, keys, and more rows when they are wanted.
 
-import { html, useEffect, useId, useMemo, useRef, useState } from './html.js';
+import { html, useId, useMemo, useRef, useState } from './html.js';
 import { url } from './api.js';
 import { useKeys } from './keys.js';
 import { useQuery } from './route.js';
@@ -156,23 +156,4 @@ function useRowKeys(body, caption, open) {
     k: () => move(-1),
     ...(open && { Enter: () => (at() < 0 ? false : open(at())) }),
   });
-}
-
-/** Puts the focus into the page's first search box. */
-export function useSearchKey() {
-  useKeys('Search', {
-    '/': () => {
-      const box = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
-      if (!box) return false;
-      box.focus();
-      box.select();
-    },
-  });
-  useEffect(() => {
-    const leave = (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === 'Escape' && event.target instanceof HTMLElement && event.target.matches('[data-search]')) event.target.blur();
-    };
-    addEventListener('keydown', leave);
-    return () => removeEventListener('keydown', leave);
-  }, []);
 }

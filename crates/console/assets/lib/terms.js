@@ -26,7 +26,7 @@ export const TERMS = {
   first_commit: 'From there until the first write of the new epoch is committed. This takes until a client writes.',
   'ballot box': 'The votes that a server has received, and its own. It counts those of its round.',
   'settle time': 'How long a server waits for a better vote after a quorum has agreed: 200 ms. It does not wait if no other server can send one.',
-  digest: 'A sum over all znodes by which servers compare their trees.',
+  digest: 'A sum over all znodes by which servers compare their trees. A server notes it at each transaction whose zxid is a multiple of 128; before the first one since its start there is none.',
   session: 'A client’s time with the ensemble, over any number of connections.',
   connection: 'A client’s TCP connection.',
   'session expiry': 'The end of a session whose client was not heard of for its timeout.',

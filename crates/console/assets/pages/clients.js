@@ -13,7 +13,7 @@ const LISTS = [
 ];
 
 /** @param {{kind: string, sentence: string, count: number, examples: string[]}} kind */
-const card = (kind) => html`<section class="card stack" key=${kind.kind}><header class="row"><h2><${Text} of=${kind.kind} /></h2><span class="badge">guess</span><b>${plural(kind.count, 'client')}</b></header>
+const card = (kind) => html`<section class="card stack" key=${kind.kind}><header class="row"><h2><${Text} of=${kind.kind.replaceAll('_', ' ')} /></h2><b>${plural(kind.count, 'client')}</b></header>
   <p><${Text} of=${kind.sentence} /></p><p><small>For example ${kind.examples.map((one, at) => html`${at > 0 && ', '}<a key=${one} href=${link('sessions', { address: one })}><${Name} of=${one} /></a>`)}</small></p></section>`;
 
 export default function Clients() {

@@ -1,6 +1,6 @@
 // Elections: why was there one, how long without a leader, who voted for whom, and why did each change its mind?
 
-import { html, useEffect, useRef, useState } from '../lib/html.js';
+import { html, loadStyle, useEffect, useRef, useState } from '../lib/html.js';
 import { useMe } from '../lib/api.js';
 import { useKeys } from '../lib/keys.js';
 import { useEvents } from '../lib/live.js';
@@ -9,6 +9,8 @@ import { Empty, ErrorBox, Loaded, Note, Silent } from '../lib/states.js';
 import { Ago, Copy, duration, Text, Time } from '../lib/words.js';
 import { Detail } from './elections/detail.js';
 import { download, openRecord } from './elections/record.js';
+
+loadStyle('./elections/elections.css', import.meta.url);
 
 /** @typedef {import('./elections/record.js').Election} Election */
 /** @typedef {import('./elections/record.js').Elections} Elections */

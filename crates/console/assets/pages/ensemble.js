@@ -32,7 +32,7 @@ function Verdict({ data }) {
     <div><p class="sentence" role="status"><${Text} of=${verdict.sentence} /></p>
       ${verdict.way_out && html`<p><${Text} of=${verdict.way_out} /></p>`}
       <p class="facts-line">
-        ${leader ? html`<span><${Term} of="leader">Leader</>: ${leader.id === null ? 'this server' : `server ${leader.id}`}, <${Term} of="epoch">epoch</> ${leader.epoch}, since <${Ago} ms=${leader.since_ms} /></span>` : html`<span>There is no <${Term} of="leader" />.</span>`}
+        ${leader ? html`<span><${Term} of="leader">Leader</>: ${leader.id === null ? 'this server' : `server ${leader.id}`}, <${Term} of="epoch">epoch</> ${leader.epoch}, since <${Ago} ms=${leader.since_ms} /></span>` : !isAlone(servers[0]) && html`<span>There is no <${Term} of="leader" />.</span>`}
         ${quorum.voters > 1 && html`<span class="row-tight"><${Seats} quorum=${quorum} /> ${quorum.present} of ${quorum.voters} voters present, <${Term} of="quorum" /> is ${quorum.needed}</span>`}
         ${servers.length > 1 && html`<a href=${link('elections')}>${leader ? 'Why does it lead?' : 'See the election'}</a>`}
       </p></div>
@@ -48,23 +48,27 @@ function Seats({ quorum: { voters, needed, present } }) {
     <line x1=${needed * 14 - .5} x2=${needed * 14 - .5} y1="0" y2="14" /></svg>`;
 }
 
+/** Whether it is a server without an ensemble: it has no vote, no epoch and nothing to lag behind. @param {any} [server] */
+const isAlone = (server) => server?.role === 'standalone';
+
 /** @param {{server: any, data: any}} props */
 function Card({ server, data }) {
   const { id, role, kind, version } = server;
-  return html`<header><${RoleMark} role=${role} /><h2>${id === null ? 'This server' : `Server ${id}`} <small>${role ? roleInWords(role) : 'does not answer'}${server.is_voter ? '' : ', has no vote'}</small></h2>
+  const isMember = !isAlone(server);
+  return html`<header><${RoleMark} role=${role} /><h2>${isMember && id !== null ? `Server ${id}` : 'This server'} <small>${role ? roleInWords(role) : 'does not answer'}${isMember && !server.is_voter ? ', has no vote' : ''}</small></h2>
       ${version && html`<span class="badge ${kind === 'java' ? 'accent' : ''}">${kind === 'java' ? 'Java' : kind === 'ostler' ? 'Ostler' : 'unknown'} <${Text} of=${version} /></span>`}
-      <p class="mono"><${Text} of=${server.name} /></p></header>
+      <p class="mono"><${Text} of=${!isMember || server.name === `server ${id}` ? server.address ?? server.name : server.name} /></p></header>
     ${server.reason && html`<p class="reason"><${Text} of=${server.reason} /></p>`}
     ${server.zxid !== null && html`<dl class="facts">
-      <dt><${Term} of="epoch">Epoch</></dt><dd>${server.epoch ?? '–'}</dd>
+      ${isMember && html`<dt><${Term} of="epoch">Epoch</></dt><dd>${server.epoch ?? '–'}</dd>`}
       <dt>Last <${Term} of="zxid" /></dt><dd class="row-tight"><code>${zxid(server.zxid)}</code><${Copy} text=${server.zxid} what="the zxid" /></dd>
-      <dt><${Term} of="lag">Lag</></dt><dd><${Lag} lag=${server.lag} leads=${role === 'leading'} /></dd>
+      ${isMember && html`<dt><${Term} of="lag">Lag</></dt><dd><${Lag} lag=${server.lag} leads=${role === 'leading'} /></dd>`}
       <dt>Clients</dt><dd>${count(server.clients)}${server.sessions === null ? '' : html` <small>of ${plural(server.sessions, 'session')}</small>`}</dd>
       <dt>Znodes</dt><dd>${count(server.znodes)}</dd>
       <dt>Up for</dt><dd><${Duration} ms=${server.uptime_ms} /></dd>
       <dt>Disk</dt><dd><${Disk} disk=${server.disk} /></dd>
-      <dt><${Term} of="digest">Digest</></dt><dd><${Equal} mark=${digestOf(server, data.servers)} /></dd>
-      <dt>Configuration</dt><dd><${Equal} mark=${configOf(server, data.servers)} /></dd>
+      ${hasDigest(server, data.servers) && html`<dt><${Term} of="digest">Digest</></dt><dd><${Equal} mark=${digestOf(server, data.servers)} /></dd>`}
+      ${isMember && html`<dt>Configuration</dt><dd><${Equal} mark=${configOf(server, data.servers)} /></dd>`}
       ${Math.abs(server.clock_off_ms ?? 0) > 500 && html`<dt>Clock</dt><dd class="warn">${duration(Math.abs(server.clock_off_ms))} ${server.clock_off_ms > 0 ? 'ahead' : 'behind'}</dd>`}
     </dl>`}`;
 }
@@ -88,9 +92,12 @@ function Disk({ disk }) {
 /** @param {{mark: {same: boolean | null, text: string}}} props */
 const Equal = ({ mark: { same, text } }) => (same === null ? html`<span class="muted">${text}</span>` : html`<span class=${same ? '' : 'warn'}>${same ? '=' : '≠'} ${text}</span>`);
 
+/** Whether there is something to compare: four-letter words tell no digest. @param {any} server @param {any[]} servers */
+const hasDigest = ({ kind, state, reason, digest }, servers) => servers.length > 1 && (digest || (kind === 'ostler' && state === 'answered' && !reason));
+
 /** Whether a server's digest is that of most others at the same zxid. @param {any} server @param {any[]} servers */
 function digestOf(server, servers) {
-  if (!server.digest) return { same: null, text: '–' };
+  if (!server.digest) return { same: null, text: 'none yet' };
   const others = servers.filter((one) => one.id !== server.id && one.digest?.zxid === server.digest.zxid);
   if (others.length === 0) return { same: null, text: 'no other at the same zxid' };
   const equal = others.filter((one) => one.digest.value === server.digest.value).length;

@@ -1,7 +1,7 @@
 // Leadership: which session leads or holds a lock, which ones wait, and how a group can be handed over.
 
 import {
-  Act, address, Ago, asked, COLUMN, count, duration, empty, facts, html, Id, loaded, Name, Note, number, path, paths, plural, search,
+  Act, address, Ago, asked, COLUMN, count, duration, empty, EndedByLeader, facts, html, Id, loaded, Name, Note, number, path, paths, plural, search,
   session, table, Term, Text, Time, useGet, useIsOperator, usePages, useState, when,
 } from './parts.js';
 
@@ -48,7 +48,8 @@ function Groups({ query, go }) {
     <label><input type="checkbox" checked=${!!alarm} onChange=${() => go({ alarm: alarm ? null : 'any' })} /> alarms only</label>
     ${asked('Open', '', (path) => go({ path }), '/group')}`;
   return html`${pins.length > 0 && html`<nav class="row" aria-label="Pinned groups"><small>Pinned:</small>${pins.map((path) => html`<button type="button" key=${path} onClick=${() => go({ path })}><${Name} of=${path} /></button>`)}</nav>`}
-    ${loaded(groups, (data) => html`${data.left_out > 0 && html`<p>${plural(data.left_out, 'group')} more may only be seen by others.</p>`}${table('groups of leaders and locks', COLUMNS, {
+    ${loaded(groups, (data) => html`${data.left_out > 0 && html`<p>${plural(data.left_out, 'group')} more may only be seen by others.</p>`}
+      ${data.too_deep > 0 && html`<p>${plural(data.too_deep, 'group')} more cannot be shown to anybody: more than 64 znodes stand above the queues, and the right to read each of them would have to be looked up.</p>`}${table('groups of leaders and locks', COLUMNS, {
       name: 'groups', of: groups, key: (row) => row.path, json, fields, open: ({ path }) => go({ path }),
       empty: empty(under || kind || alarm ? 'No recognised group fits.' : 'No group of leaders or locks is recognised.',
         html`Groups are recognised by the names of the ephemeral znodes that programs have now:<br /><small>${PATTERNS}</small><br />Write the path of another group into “Open”; there it can be pinned.`),
@@ -65,12 +66,19 @@ function Group({ of, go }) {
     <h2>${path(of)}</h2>
     ${loaded(group, (data) => html`
       ${data.alarms.map((/** @type {Alarm} */ one) => html`<${Note} key=${one.sentence} level="warning" sentence=${one.sentence} />`)}
-      <section class="panel"><h3>Holder</h3>${data.holder ? holder(data.holder) : html`<p>Nobody holds it.</p>`}
+      <section class="panel"><h3>Holder</h3>${data.holder ? holder(data.holder) : html`<p>${noHolder(data)}</p>`}
         ${facts([['Changes of the holder', `${count(data.handovers_last_hour)} in the last hour`], ['Recognised as', html`${kind(data)}: <${Text} of=${data.rule} />`]])}</section>
-      <section class="panel"><h3>Queue</h3>${table('queue', QUEUE, { name: 'queue', rows: data.queue, key: (row) => row.place, filter: false, json, empty: empty('The group has no members now.') })}
+      <section class="panel"><h3>Queue</h3>${table('queue', QUEUE, { name: 'queue', rows: data.queue, key: (row) => row.place, filter: false, json, empty: empty(...noQueue(data)) })}
         ${data.queue_left_out > 0 && html`<p>and ${count(data.queue_left_out)} more</p>`}</section>
       <${HandOver} group=${data} done=${group.reload} />`)}`;
 }
+
+/** The server looks at the group, and then at each znode of its queue, so that znodes may go in between.
+ *  @param {any} group */
+const noHolder = ({ alarms }) => (alarms.some((/** @type {Alarm} */ { kind }) => kind === 'no_holder') ? 'Nobody holds it.' : 'The znode of the holder was deleted while the server looked at it. The page asks again every 5 s.');
+/** @param {any} group @returns {[string, string]} */
+const noQueue = ({ queue_left_out: more }) => [more > 0 ? `The first 1,000 znodes of the queue were deleted while the server looked at them. ${plural(more, 'znode')} more stood behind them.` : 'All znodes of the queue were deleted while the server looked at them.',
+  'The page asks again every 5 s. A group without znodes is no longer recognised.'];
 
 /** @param {any} of */
 const holder = (of) => facts([['Id', html`<${Name} of=${of.id} />`], ['Session', session(of.session)], ['Client', address(of.address)], ['Since', html`<${Time} ms=${of.since_ms} />`],
@@ -102,7 +110,7 @@ function HandOver({ group, done }) {
   const body = { path: group.path, holder: group.holder?.path, token: group.holder?.token, way: open };
   return html`<section class="panel"><h3>Hand over</h3><p><${Text} of=${sentence} /></p>
     ${ways.length > 0 && html`<p class="row">${ways.map((one) => html`<button type="button" key=${one} class=${one === 'expire' ? 'danger' : 'primary'} onClick=${() => set(one)}>${WAYS[one][0]} …</button>`)}</p>`}
-    ${open && html`<${Act} title=${label} label=${label} level=${level} path="/recipes/hand-over" body=${body} said="It is done." done=${done} close=${() => set('')}>
+    ${open && html`<${Act} title=${label} label=${label} level=${level} path="/recipes/hand-over" body=${body} said="It is done." later="The act was begun, and it is not done yet." done=${done} close=${() => set('')}>
       <p>${does}</p>${group.holder && holder(group.holder)}
-      ${open === 'expire' && html`<p>The session owns ${plural(owns.length + (owns_left_out ?? 0), 'ephemeral znode')}. All of them are deleted:</p>${paths(owns)}${owns_left_out > 0 && html`<p>and ${owns_left_out} that you may not see.</p>`}`}</>`}</section>`;
+      ${open === 'expire' && html`<p>The session owns ${plural(owns.length + (owns_left_out ?? 0), 'ephemeral znode')}. All of them are deleted:</p>${paths(owns)}${owns_left_out > 0 && html`<p>and ${owns_left_out} that you may not see.</p>`}<${EndedByLeader} />`}</>`}</section>`;
 }

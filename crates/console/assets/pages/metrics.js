@@ -64,8 +64,12 @@ function lines(all, names, how, view) {
   });
 }
 
+/** @param {(number | null)[]} row */
+const lastKnown = (row) => row.findLastIndex((value) => value !== null);
 /** @param {(number | null)[][]} rows @param {'sum' | 'highest'} how */
 const merged = (rows, how) => rows[0].map((_, at) => {
+  // A server whose newest step is not over is no server without requests.
+  if (how === 'sum' && rows.some((row) => at > lastKnown(row))) return null;
   const known = rows.map((row) => row[at] ?? null).filter((value) => value !== null);
   if (known.length === 0) return null;
   return how === 'sum' ? known.reduce((sum, value) => sum + value, 0) : Math.max(...known);

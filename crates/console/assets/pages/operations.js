@@ -31,15 +31,17 @@ const longest = ({ stages }) => stages.reduce((most, one) => (one.for_ms > most.
 /** The stages side by side; the longest is named. @param {{stages: Stage[]}} row */
 function bar(row) {
   const most = longest(row);
+  const sum = row.stages.reduce((sum, one) => sum + one.for_ms, 0) || 1;
   const numbers = row.stages.map((one) => `${words(one.name)} ${duration(one.for_ms)}`).join(', ');
-  return most.name && html`<span class="stages" role="img" aria-label=${numbers} title=${numbers}>${row.stages.map((one) => html`<i key=${one.name} class="stage-${one.name}" style=${{ flexGrow: one.for_ms }} />`)}</span>
+  return most.name && html`<span class="stages" role="img" aria-label=${numbers} title=${numbers}>${row.stages.map((one) => html`<i key=${one.name} class="stage-${one.name}" style=${{ flexGrow: one.for_ms / sum }} />`)}</span>
     <small>mostly ${words(most.name)}: ${duration(most.for_ms)}</small>`;
 }
 
 /** @type {Column[]} */
 const SLOW = [
-  when('at_ms', 'When'), number('total_ms', 'Took', duration), { key: 'stages', label: 'Stages', value: (row) => longest(row).name, render: bar },
-  { key: 'kind', label: 'Operation' }, COLUMN.path, COLUMN.session, COLUMN.address, COLUMN.server,
+  when('at_ms', 'When'), number('total_ms', 'Took', duration, 'Until the answer was made. The stage write comes after that.'), { key: 'stages', label: 'Stages', value: (row) => longest(row).name, render: bar },
+  { key: 'kind', label: 'Operation' }, COLUMN.path, COLUMN.session,
+  { ...COLUMN.address, value: (row) => `${row.address} server ${row.server}`, render: (row) => html`${address(row.address)}<br /><small>server ${row.server}</small>` },
 ];
 
 /** @param {{span: string, go: Go}} props */

@@ -7,6 +7,7 @@ import { Dialog } from '../lib/dialog.js';
 import { link } from '../lib/route.js';
 import { Empty, ErrorBox, Loaded, Note, Silent } from '../lib/states.js';
 import { Table } from '../lib/table.js';
+import { Term } from '../lib/terms.js';
 import { Ago, Copy, Text, duration } from '../lib/words.js';
 
 export { html, useEffect, useMemo, useRef, useState } from '../lib/html.js';
@@ -100,6 +101,9 @@ export function useIsOperator() {
   return !!me?.operator && !me.read_only;
 }
 
+/** Who ends a session: one that does not lead must ask the leader. */
+export const EndedByLeader = () => !useMe()?.server.standalone && html`<p><small>Only the <${Term} of="leader" /> ends sessions. A server that does not lead asks it, and does nothing while there is no leader.</small></p>`;
+
 /** Whether the window is as narrow as a telephone's. */
 export function useIsNarrow() {
   const [query] = useState(() => matchMedia('(max-width: 700px)'));
@@ -112,10 +116,10 @@ export function useIsNarrow() {
 
 /**
  * A dialog that says what an act does, does it, and says what happened.
- * @param {{title: any, path: string, body?: unknown, label: string, level?: string, said: string, done: () => void, close: () => void, children?: any}} props
- * `said`: the sentence afterwards, if the server has none. `level`: `danger`
+ * @param {{title: any, path: string, body?: unknown, label: string, level?: string, said: string, later?: string, done: () => void, close: () => void, children?: any}} props
+ * `said`: the sentence afterwards, if the server has none; `later`: the one while the server is not done. `level`: `danger`
  */
-export function Act({ title, path, body, label, level = 'primary', said, done, close, children }) {
+export function Act({ title, path, body, label, level = 'primary', said, later, done, close, children }) {
   const [state, set] = useState(/** @type {{is: string, answer?: any, error?: any}} */ ({ is: '' }));
   const act = async () => {
     set({ is: 'busy' });
@@ -127,8 +131,9 @@ export function Act({ title, path, body, label, level = 'primary', said, done, c
     }
   };
   const isDone = state.is === 'done';
+  const isLate = state.answer?.done === false;
   return html`<${Dialog} title=${title} onClose=${close}>
-    ${isDone ? html`<div role="status"><${Note} level=${state.answer.done === false ? 'warning' : 'ok'} sentence=${state.answer.sentence ?? said} /></div>` : children}
+    ${isDone ? html`<div role="status"><${Note} level=${isLate ? 'pending' : 'ok'} sentence=${state.answer.sentence ?? (isLate ? later : said)} /></div>` : children}
     ${state.error && html`<${ErrorBox} error=${state.error} />`}
     <footer class="row"><button type="button" onClick=${close}>${isDone ? 'Close' : 'Cancel'}</button>
       ${!isDone && html`<button type="button" class=${level} disabled=${state.is === 'busy'} onClick=${act}>${label}</button>`}</footer></>`;

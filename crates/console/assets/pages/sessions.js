@@ -1,7 +1,7 @@
 // Sessions: who is connected, which session will soon expire, what it owns, and why one ended.
 
 import {
-  Act, address, Ago, answeredBy, asked, choice, COLUMN, count, Dialog, duration, empty, facts, html, loaded, Name, Note, number, path,
+  Act, address, Ago, answeredBy, asked, choice, COLUMN, count, Dialog, duration, empty, EndedByLeader, facts, html, loaded, Name, Note, number, path,
   paths, plural, search, session, silence, table, Term, Text, Time, useGet, useIsNarrow, useIsOperator, usePages, useRef, useState, when,
 } from './parts.js';
 
@@ -110,9 +110,9 @@ function Detail({ id, close, done }) {
   const [isAsked, ask] = useState(false);
   const { live, ended, ephemerals, sentences } = answer.data ?? {};
   if (isAsked) {
-    return html`<${Act} title="Expire session ${id}" path="${where}/expire" label="Expire the session" level="danger" said="The session has ended, and the ephemeral znodes that it owned are deleted." done=${done} close=${close}>
+    return html`<${Act} title="Expire session ${id}" path="${where}/expire" label="Expire the session" level="danger" said="The session has ended, and the ephemeral znodes that it owned are deleted." later="The session has not ended yet." done=${done} close=${close}>
       <${Note} level="warning" sentence="The session ends at once. Its client has to begin a new one. This cannot be undone." />
-      <p>It belongs to ${client(live)}, has ${count(live.watches)} watches and owns ${plural(ephemerals.length, 'ephemeral znode')}${ephemerals.length > 0 ? '. All of them are deleted; locks and leaderships among them go to others:' : '.'}</p>${paths(ephemerals)}</>`;
+      <p>It belongs to ${client(live)}, has ${count(live.watches)} watches and owns ${plural(ephemerals.length, 'ephemeral znode')}${ephemerals.length > 0 ? '. All of them are deleted; locks and leaderships among them go to others:' : '.'}</p>${paths(ephemerals)}<${EndedByLeader} /></>`;
   }
   return html`<${Dialog} title=${html`Session <code><${Name} of=${id} /></code>`} wide onClose=${close}>${loaded(answer, () => html`
       ${sentences.length > 0 && html`<ul class="paths">${sentences.map((/** @type {string} */ one) => html`<li key=${one}><${Text} of=${one} /></li>`)}</ul>`}

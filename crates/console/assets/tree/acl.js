@@ -45,7 +45,7 @@ export function AclTab(panel) {
 function AclEditor({ path, node, me, close }) {
   const [rows, set] = useState(node.acl ?? []);
   // The node is read again and again meanwhile; the rows are those of this version.
-  const [version] = useState(node.stat.aversion);
+  const [seen] = useState({ version: node.stat.aversion, czxid: node.stat.czxid });
   const [trial, tell] = useState(/** @type {{before: Rights, after: Rights} | null} */ (null));
   const [isDeep, goDeep] = useState(false);
   const [failure, fail] = useState(/** @type {any} */ (null));
@@ -60,7 +60,7 @@ function AclEditor({ path, node, me, close }) {
   // Ids of digest are shown without their hash, so the server fills in who has signed in.
   const isKnown = me?.ids.some(({ scheme }) => scheme !== 'ip') && !rows.some(({ scheme }) => scheme === 'auth');
   const save = run(async () => {
-    await post('/tree/set-acl', { path, acl: rows, version });
+    await post('/tree/set-acl', { path, acl: rows, ...seen });
     close();
   });
   const cells = (/** @type {Acl} */ { scheme, id, perms }, /** @type {number} */ at) => [

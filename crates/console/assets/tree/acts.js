@@ -6,11 +6,13 @@ import { html, useEffect, useState } from '../lib/html.js';
 import { ErrorBox, Note } from '../lib/states.js';
 import { bytes as size, count, Id, plural, Text } from '../lib/words.js';
 import { fromBase64, fromUtf8, isReadable, toBase64, utf8 } from './decoders/bytes.js';
+import { seenOf } from './draft.js';
 import { Button, FileField, typed, useAct } from './parts.js';
 import { Planned, Progress } from './plan.js';
 import { join, nameOf, parentOf } from './rows.js';
 
 /** @import {Panel} from './node.js' */
+/** @import {Was} from './past.js' */
 
 const MOST_EXPORTED = 2000;
 const MOST_EXPORTED_BYTES = 8 << 20;
@@ -18,19 +20,21 @@ const MOST_EXPORTED_BYTES = 8 << 20;
 /** @param {Panel} panel */
 export function Acts(panel) {
   const { node, mayWrite, edit, path } = panel;
-  const [shown, show] = useState('');
-  const close = () => show('');
+  // The node is read again and again: a dialog is about the one that was seen when it opened.
+  const [{ shown, seen }, show] = useState({ shown: '', seen: node });
+  const close = () => show({ shown: '', seen: node });
+  const about = { ...panel, node: seen, close };
   const isFixed = /^\/(zookeeper(\/.*)?)?$/.test(path);
   const isEphemeral = node.kind === 'ephemeral';
-  const button = (/** @type {string} */ name, /** @type {string} */ title, style = '') => html`<${Button} class=${style} on=${() => show(name)}>${title}</>`;
+  const button = (/** @type {string} */ name, /** @type {string} */ title, style = '') => html`<${Button} class=${style} on=${() => show({ shown: name, seen: node })}>${title}</>`;
   return html`<div class="row tree-acts">
     ${mayWrite && html`${node.rights.write && html`<${Button} on=${edit}>Edit</>`}${node.rights.create && !isEphemeral && button('create', 'Create child')}${!isFixed && !isEphemeral && html`${button('copy', 'Copy')}${button('move', 'Move')}`}
       ${!isFixed && node.may_be_deleted !== false && button('delete', 'Delete', 'danger')}`}
     ${node.rights.read && html`<a class="button" href=${url(`/tree/data${search({ path, download: 1 })}`)} download>Download data</a>`}${button('export', 'Export JSON')}
-    ${shown === 'create' && html`<${Create} ...${panel} close=${close} />`}
+    ${shown === 'create' && html`<${Create} ...${about} />`}
     ${shown === 'export' && html`<${Export} path=${path} close=${close} />`}
-    ${(shown === 'copy' || shown === 'move') && html`<${Copying} ...${panel} isMove=${shown === 'move'} close=${close} />`}
-    ${shown === 'delete' && html`<${node.stat.num_children ? DeleteAll : Delete} ...${panel} close=${close} />`}
+    ${(shown === 'copy' || shown === 'move') && html`<${Copying} ...${about} isMove=${shown === 'move'} />`}
+    ${shown === 'delete' && html`<${seen.stat.num_children ? DeleteAll : Delete} ...${about} />`}
   </div>`;
 }
 
@@ -42,48 +46,53 @@ const MODES = Object.entries({
   container: 'container: deleted some time after its last child', ttl: 'TTL: deleted if not changed for a time, without children', ttl_sequential: 'TTL, sequential',
 });
 
-/** @param {Omit<Panel, 'node'> & {node: Panel['node'] | null, close: () => void, name?: string, data?: Uint8Array}} props `name` and `data`: what it is to be, as a proposal */
-export function Create({ path, name: first = '', data: proposed, open, changed, close, node }) {
+/** @param {Omit<Panel, 'node'> & {node: Panel['node'] | null, close: () => void, name?: string, data?: Uint8Array, was?: Was}} props
+ *  `name` and `data`: what it is to be, as a proposal; `was`: what it was before it was deleted. What cannot be as it was is to be chosen. */
+export function Create({ path, name: first = '', data: proposed, was, open, changed, close, node }) {
   const [name, setName] = useState(first);
-  const [mode, setMode] = useState('persistent');
-  const [ttl, setTtl] = useState('60000');
+  const [mode, setMode] = useState(was ? was.mode : 'persistent');
+  const [ttl, setTtl] = useState(String(was?.ttl_ms ?? 60_000));
   const [text, setText] = useState('');
   const [file, setFile] = useState(proposed ?? null);
-  const [who, setWho] = useState('anyone');
+  const [who, setWho] = useState(was ? (was.acl ? 'was' : '') : 'anyone');
   const [parents, setParents] = useState(false);
   const [error, isBusy, run] = useAct();
   const data = file ?? fromUtf8(text);
   const all = { perms: 'cdrwa' };
-  const acl = { anyone: [{ scheme: 'world', id: 'anyone', ...all }], mine: [{ scheme: 'auth', id: '', ...all }], parent: node?.acl }[who];
+  const acl = { anyone: [{ scheme: 'world', id: 'anyone', ...all }], mine: [{ scheme: 'auth', id: '', ...all }], parent: node?.acl, was: was?.acl }[who];
   const save = run(async () => {
     const made = await post('/tree/create', { path: join(path, name), data: toBase64(data ?? new Uint8Array()), mode, ttl_ms: mode.startsWith('ttl') ? Number(ttl) : null, acl, parents });
     changed(path);
     close();
     open(made.path);
   });
-  return html`<${Dialog} title="Create a znode" onClose=${close}><form class="stack" onSubmit=${save}>
+  return html`<${Dialog} title=${was ? 'Create the znode again' : 'Create a znode'} onClose=${close}><form class="stack" onSubmit=${save}>
+    ${was?.note && html`<${Note} level="warning" sentence=${was.note} way_out="Choose below how it is to come back, or leave it." />`}
     <label class="field"><span>Name below <${Text} of=${path} /></span><input required autofocus value=${name} onInput=${typed(setName)} pattern=${parents ? '[^\\/].*' : '[^\\/]+'} spellcheck=${false} /></label>
-    <label class="field">Kind<select value=${mode} onChange=${typed(setMode)}>${MODES.map(([value, title]) => html`<option key=${value} value=${value}>${title}</option>`)}
+    <label class="field">Kind<select required value=${mode} onChange=${typed(setMode)}>${was && !was.mode && html`<option value="">choose …</option>`}${MODES.map(([value, title]) => html`<option key=${value} value=${value}>${title}</option>`)}
       <option disabled>ephemeral: it would belong to the console’s own session, and is refused</option></select></label>
     ${mode.startsWith('ttl') && html`<label class="field">Time to live in ms<input type="number" min="1" required value=${ttl} onInput=${typed(setTtl)} /></label>`}
     ${file ? html`<p class="row"><span>Data: ${count(file.length)} bytes</span><${Button} on=${() => setFile(null)}>Write them instead</></p>`
       : html`<label class="field">Value<textarea class="mono" rows="4" spellcheck=${false} value=${text} onInput=${typed(setText)} /></label><${FileField} label="or from a file" of=${setFile} />`}
-    <label class="field">ACL<select value=${who} onChange=${typed(setWho)}><option value="anyone">anyone may do everything (world:anyone)</option><option value="mine">only the identities you have signed in with</option>${node?.acl && html`<option value="parent">the same as its parent’s</option>`}</select></label>
+    <label class="field">ACL<select required value=${who} onChange=${typed(setWho)}>${was && (was.acl ? html`<option value="was">as it was: ${inWords(was.acl)}</option>` : html`<option value="">choose …</option>`)}<option value="anyone">anyone may do everything (world:anyone)</option><option value="mine">only the identities you have signed in with</option>${node?.acl && html`<option value="parent">the same as its parent’s</option>`}</select></label>
     <label class="row"><input type="checkbox" checked=${parents} onChange=${() => setParents(!parents)} /> create missing parents (the name may have slashes)</label>
     <${Foot} error=${error} close=${close}><button class="primary" disabled=${isBusy || !data}>Create</button></></form></>`;
 }
+
+/** @param {import('./types').Acl[]} acl */
+const inWords = (acl) => acl.map(({ scheme, id, perms }) => `${scheme}:${id}:${perms}`).join(', ');
 
 /** @param {Panel & {close: () => void}} props */
 function Delete({ path, node: { stat, owner }, open, changed, close }) {
   const [error, isBusy, run] = useAct();
   const act = run(async () => {
-    await post('/tree/delete', { path, version: stat.version });
+    await post('/tree/delete', { path, ...seenOf(stat) });
     close();
     open(parentOf(path));
     changed(path);
   });
   return html`<${Dialog} title="Delete this znode?" onClose=${close}><div class="stack">
-    <p><${Id} of=${path} />, ${size(stat.data_length)}, version ${stat.version}. It is deleted only if it still has this version.</p>
+    <p><${Id} of=${path} />, ${size(stat.data_length)}, version ${stat.version}. It is deleted only if it still is this znode, with this version.</p>
     ${owner?.alive && html`<${Note} level="warning" sentence="It is ephemeral and belongs to the session ${owner.session}, which is alive and may rely on it." />`}
     <${Foot} error=${error} close=${close}><${Button} class="danger" disabled=${isBusy} on=${act}>Delete</></></div></>`;
 }
@@ -106,9 +115,11 @@ function Copying({ path, node, isMove, open, changed, close }) {
   const [error, isBusy, run] = useAct();
   const verb = isMove ? 'Move' : 'Copy';
   const isInside = `${to}/`.startsWith(`${path}/`);
-  const finish = () => {
+  const finish = async () => {
+    // One that stopped early may have made nothing.
+    const isMade = await get(`/tree/node${search({ path: to })}`, { quiet: true }).then(() => true, ({ code }) => code !== 'NONODE');
     close();
-    open(to);
+    if (isMade) open(to);
     changed(to);
     if (isMove) changed(path);
   };

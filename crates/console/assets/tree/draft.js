@@ -4,9 +4,13 @@ import { fromBase64, fromUtf8, lineEnds, toBase64, utf8 } from './decoders/bytes
 import { jsonError } from './decoders/layout.js';
 
 /** @typedef {'text' | 'json' | 'base64' | 'file'} How */
-/** @typedef {{base: Uint8Array, version: number, how: How, text: string, file: Uint8Array | null}} Draft */
+/** @import {Seen} from './types' */
+/** @typedef {{base: Uint8Array, seen: Seen, how: How, text: string, file: Uint8Array | null}} Draft */
 
-/** The bytes that a draft would save, or why it cannot. @param {Omit<Draft, 'version'>} draft @returns {{bytes?: Uint8Array, problem?: string}} */
+/** What a change says of the znode that somebody saw. @param {Seen} znode @returns {Seen} */
+export const seenOf = ({ version, czxid, mzxid }) => ({ version, czxid, mzxid });
+
+/** The bytes that a draft would save, or why it cannot. @param {Omit<Draft, 'seen'>} draft @returns {{bytes?: Uint8Array, problem?: string}} */
 export function bytesOf({ base, how, text, file }) {
   if (how === 'file') return file ? { bytes: file } : { problem: 'Choose a file.' };
   if (how === 'base64') {

@@ -9,11 +9,13 @@ import { bytes as size, Text, Time, Zxid } from '../lib/words.js';
 import { Create } from './acts.js';
 import { Difference } from './conflict.js';
 import { fromBase64 } from './decoders/bytes.js';
+import { seenOf } from './draft.js';
 import { SessionLink } from './node.js';
 import { Button, useAct } from './parts.js';
+import { wasAt } from './past.js';
 import { nameOf, parentOf } from './rows.js';
 
-/** @import {Change, ChangePage, Znode} from './types' */
+/** @import {Change, ChangePage, Seen, Znode} from './types' */
 /** @import {Panel} from './node.js' */
 
 const KINDS = { create: 'created', set: 'data set', delete: 'deleted', set_acl: 'ACL set' };
@@ -30,7 +32,7 @@ export function History(panel) {
   const close = () => putBack(null);
   const line = (/** @type {Change} */ change, /** @type {number} */ at, /** @type {Change | undefined} */ before) => {
     const { kind, zxid, time_ms, version, length, session, data, hidden } = change;
-    const isPresent = node && version === node.stat.version;
+    const isPresent = node?.stat.mzxid === zxid;
     return html`<li key=${at}><div class="row"><strong>${KINDS[kind] ?? kind}</strong><${Time} ms=${time_ms} />${version !== null && html`<span>version ${version}</span>`}${length !== null && html`<span>${size(length)}</span>`}
       <span><${SessionLink} id=${session} /></span><${Zxid} of=${zxid} />${hidden && html`<span class="muted">you may not read the value</span>`}
       ${data !== null && html`<${Button} aria-expanded=${shown === at} on=${() => show(shown === at ? -1 : at)}>${before ? 'What changed' : 'Value'}</>${mayWrite && !isPresent && (!node || node.rights.write) && html`<${Button} on=${() => putBack(change)}>Put this value back</>`}`}</div>
@@ -42,18 +44,18 @@ export function History(panel) {
     ${list.more && html`<${Button} on=${list.more}>Older</>`}
     <p class="muted"><${Text} of=${sentence ?? (back_to_zxid ? `Back to ${back_to_zxid}; older logs are purged.` : '')} /></p>
     ${back && (node ? html`<${PutBack} node=${node} change=${back} close=${close} reload=${() => { reload(); list.reload(); }} />`
-      : html`<${Create} ...${panel} path=${parentOf(path)} name=${nameOf(path)} data=${bytesOf(back)} close=${close} open=${reload} />`)}
+      : html`<${Create} ...${panel} path=${parentOf(path)} name=${nameOf(path)} data=${bytesOf(back)} was=${wasAt(items, items.indexOf(back))} close=${close} open=${reload} />`)}
   </div>`}</>`;
 }
 
 /** Sets an earlier value anew. @param {{node: Znode, change: Change, close: () => void, reload: () => void}} props */
 function PutBack({ node: { path }, change, close, reload }) {
-  const [now, set] = useState(/** @type {{data: string, version: number} | null} */ (null));
+  const [now, set] = useState(/** @type {(Seen & {data: string}) | null} */ (null));
   const [error, isBusy, run] = useAct();
   const look = run(async () => set(await get(`/tree/data${search({ path, length: 16 << 20 })}`, { quiet: true })));
   useEffect(() => look(), []);
   const save = run(async () => {
-    await post('/tree/set', { path, data: change.data, version: now?.version });
+    if (now) await post('/tree/set', { path, data: change.data, ...seenOf(now) });
     close();
     reload();
   });

@@ -56,6 +56,8 @@ export class Folder {
     this.changes = 0;
     /** Whether the end of the list is not known yet. */
     this.hasMore = false;
+    /** Whether the server has counted the rows. */
+    this.isCounted = false;
     /** Whether the server knows places, not only cursors. */
     this.seeks = true;
     /** @type {Promise<void> | null} */
@@ -126,9 +128,11 @@ export class Folder {
     if (next && end % PAGE === 0) this.cursors.set(end / PAGE, next);
     // Behind the end there is nothing: the list has become shorter since somebody saw its length.
     const isBehind = !next && !items.length;
-    // Without `matching` nobody has counted the names that start with a text.
-    this.total = isBehind ? Math.min(from, matching ?? total) : !next ? end : this.startsWith ? Math.max(end + 1, this.hasMore ? this.total : 0) : Math.max(total, end + 1);
-    this.hasMore = !!next && !!this.startsWith;
+    // Without `matching` nobody has counted the names that start with a text, or they were counted with an earlier page.
+    const all = this.startsWith ? (matching ?? (this.isCounted ? this.total : null)) : total;
+    this.isCounted = all !== null;
+    this.total = isBehind ? Math.min(from, all ?? total) : !next ? end : Math.max(end + 1, all ?? (this.hasMore ? this.total : 0));
+    this.hasMore = !!next && !this.isCounted;
     this.place(from, items);
   }
 
@@ -283,8 +287,8 @@ export class Tree {
     fresh.seeks = folder.seeks;
     await this.load(fresh, 0);
     folder.subs.forEach((sub) => (sub.at = -1));
-    const { pages, cursors, total, cversion, error, hasMore } = fresh;
-    Object.assign(folder, { startsWith, pages, cursors, total, cversion, error, hasMore, changes: 0 });
+    const { pages, cursors, total, cversion, error, hasMore, isCounted } = fresh;
+    Object.assign(folder, { startsWith, pages, cursors, total, cversion, error, hasMore, isCounted, changes: 0 });
     folder.place(0, pages.get(0) ?? []);
     if (total <= PAGE && !startsWith) folder.subs.forEach(({ at }, name) => at < 0 && folder.subs.delete(name));
     this.use(folder, 0);

@@ -96,8 +96,10 @@ export interface ChildPage {
   as_of_zxid: string;
   cversion: number;
   total: number;
-  /** The names that start with the text; not from a server that does not count them. */
-  matching?: number;
+  /** The place of the first of them; null behind a cursor. */
+  from?: number | null;
+  /** The number of names that start with the text; null behind a cursor. */
+  matching?: number | null;
   changes_since: number;
 }
 
@@ -105,6 +107,14 @@ export interface Data {
   data: string;
   length: number;
   version: number;
+  czxid: string;
+  mzxid: string;
+}
+
+/** By what a change recognises the znode that somebody saw: versions begin at 0 with each create. */
+export interface Seen {
+  version: number;
+  czxid: string;
   mzxid: string;
 }
 
@@ -133,6 +143,12 @@ export interface Change {
   data: string | null;
   length: number | null;
   hidden?: boolean;
+  /** The ACL after it, as far as one may see it; null: not at all. */
+  acl: Acl[] | null;
+  /** Whether digests in it are not shown. */
+  acl_is_masked: boolean;
+  /** The znode after it. */
+  znode: { kind: Kind; ttl_ms: number | null } | null;
 }
 
 export interface ChangePage {
@@ -170,4 +186,5 @@ export interface Refusal {
   sentence: string;
   path?: string;
   theirs?: { data: string; stat: Stat };
+  created_anew?: boolean;
 }

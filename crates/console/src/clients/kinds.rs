@@ -12,6 +12,7 @@ const XID_OF_A_CLOCK: i32 = 1_000_000_000;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     Curator,
+    PerhapsCurator,
     Java,
     Kazoo,
     C,
@@ -30,7 +31,9 @@ impl Kind {
             XID_OF_A_CLOCK.. => Kind::C,
             _ if habits.read_only().is_none() => Kind::NoFlag,
             0 if !sets_watches_again => Kind::Silent,
-            _ if habits.reads_config || habits.has_asked(Op::CreateContainer) => Kind::Curator,
+            _ if habits.reads_config && habits.has_asked(Op::CreateContainer) => Kind::Curator,
+            // The shells have commands for each of the two.
+            _ if habits.reads_config || habits.has_asked(Op::CreateContainer) => Kind::PerhapsCurator,
             _ if sets_watches_again => Kind::Java,
             1 if habits.came_back => Kind::Kazoo,
             1 => Kind::JavaOrKazoo,
@@ -43,7 +46,11 @@ impl Kind {
     pub(super) fn sentence(self) -> &'static str {
         match self {
             Kind::Curator => {
-                "They read /zookeeper/config first, or create containers, as Curator does with ZooKeeper's Java client."
+                "They read /zookeeper/config first, and create containers, as Curator does with ZooKeeper's Java client."
+            }
+            Kind::PerhapsCurator => {
+                "They read /zookeeper/config first, or create containers. Curator does both, and other programs do one of them, \
+                 such as a shell."
             }
             Kind::Java => {
                 "They set their watches again or count their requests on when they come back to a session, as ZooKeeper's Java \

@@ -157,16 +157,16 @@ fn way_to_space(report: &DiskReport) -> String {
     }
 }
 
-/// A size for people.
+/// A size for people, in the units of the pages.
 fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes < 1024 {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
         return format!("{bytes} bytes");
     }
-    let mut value = bytes as f64 / 1024.0;
+    let mut value = bytes as f64 / 1000.0;
     let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
+    while value >= 1000.0 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
@@ -235,13 +235,13 @@ pub(super) mod tests {
         of.data.space = Some(Space { free_bytes: 9 * GIB, total_bytes: 100 * GIB });
         assert_eq!(
             found(&of),
-            [(Level::Warning, "9 % of the disk with the snapshots is free: 9.0 GiB of 100.0 GiB.".into())]
+            [(Level::Warning, "9 % of the disk with the snapshots is free: 9.7 GB of 107.4 GB.".into())]
         );
         of.is_one_disk = false;
         of.log.space = Some(Space { free_bytes: 0, total_bytes: 1024 });
         let sentences = found(&of);
         assert_eq!(sentences.len(), 2);
-        assert_eq!(sentences[1].1, "0 % of the disk with the logs is free: 0 bytes of 1.0 KiB.");
+        assert_eq!(sentences[1].1, "0 % of the disk with the logs is free: 0 bytes of 1.0 kB.");
         let none = Folder { space: None, ..of.data.clone() };
         assert_eq!(found(&DiskReport { data: none.clone(), log: none, ..report() }), []);
     }
@@ -302,7 +302,7 @@ pub(super) mod tests {
         let all = findings(&report(), &soon);
         assert_eq!(
             all[0].sentence,
-            "At the growth of the last hours, 10.0 GiB an hour, the disk is full in about 5 h."
+            "At the growth of the last hours, 10.7 GB an hour, the disk is full in about 5 h."
         );
         let later = Forecast { full_in_ms: Some(SOON_MS), ..soon };
         assert_eq!(findings(&report(), &later), []);
@@ -314,7 +314,7 @@ pub(super) mod tests {
         let mut of = DiskReport { purge: Purge { keep: 3, removes }, ..report() };
         assert_eq!(found(&of), [], "the next purge removes them");
         of.autopurge_keeps = None;
-        let expected = "Old files are never removed here (autopurge.purgeInterval=0): 2 files with 1.0 KiB are not needed.";
+        let expected = "Old files are never removed here (autopurge.purgeInterval=0): 2 files with 1.0 kB are not needed.";
         assert_eq!(found(&of), [(Level::Warning, expected.into())]);
     }
 }

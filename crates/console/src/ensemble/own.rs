@@ -119,7 +119,7 @@ fn add_addresses(state: &mut ServerState, place: &OwnPlace, member: Option<&Memb
     let host = configured.and_then(|own| own.addresses.first()).map(|address| address.host.clone());
     let host = host.unwrap_or_else(|| shown_ip(place.admin));
     let client = configured.and_then(|own| own.client.as_ref());
-    let client_host = client.map(|client| &*client.host).filter(|host| !matches!(*host, "0.0.0.0" | "::"));
+    let client_host = client.filter(|client| !client.is_wildcard()).map(|client| &*client.host);
     let client_port = client.map_or(place.client_port, |client| client.port);
     state.address = Some(host_and_port(client_host.unwrap_or(&host), client_port));
     let scheme = if place.admin_is_https { "https" } else { "http" };

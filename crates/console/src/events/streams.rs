@@ -25,7 +25,7 @@ use tokio::{
 
 /// Streams at once, and those of one address.
 const STREAMS_MAX: usize = 64;
-const PER_ADDRESS_MAX: usize = 8;
+const PER_ADDRESS_MAX: usize = 16;
 /// A stream that has taken nothing for this time is slow: a reader takes at least the beats.
 const SLOW_AFTER: Duration = Duration::from_secs(15);
 

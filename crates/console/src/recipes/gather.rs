@@ -37,7 +37,7 @@ const CHILDREN_MAX: usize = 1_000;
 /// The most parents whose children are looked at for that.
 const PARENTS_MAX: usize = 1_000;
 /// The most znodes at and above the queues of one group whose ACLs are looked at.
-const ANCESTORS_MAX: usize = 64;
+pub(crate) const ANCESTORS_MAX: usize = 64;
 /// The most contenders of one group whose czxids are looked up to put them in order.
 const ORDERED_MAX: usize = 256;
 /// The most groups for which that is done.
@@ -62,9 +62,26 @@ pub(crate) struct SeenGroup {
     pub(crate) group: Group,
     pub(crate) holder: Option<SeenContender>,
     pub(crate) alarms: Vec<Alarm>,
-    /// The ACLs of the znodes whose READ shows the group: its path, the parents of its queue, and all above them. `None` if one
-    /// of them is gone, or if there are more than are looked at: then nobody sees the group.
-    pub(crate) acls: Option<Vec<ReadAcl>>,
+    pub(crate) acls: Acls,
+}
+
+/// The ACLs of the znodes whose READ shows a group: its path, the parents of its queue, and all above them.
+pub(crate) enum Acls {
+    Of(Vec<ReadAcl>),
+    /// One of these znodes is gone. Nobody sees the group.
+    Gone,
+    /// There are more of these znodes than are looked at. Nobody sees the group.
+    TooMany,
+}
+
+impl Acls {
+    /// Those that are known.
+    pub(crate) fn known(&self) -> &[ReadAcl] {
+        match self {
+            Acls::Of(acls) => acls,
+            Acls::Gone | Acls::TooMany => &[],
+        }
+    }
 }
 
 /// A znode of a queue as a look saw it.
@@ -264,12 +281,7 @@ impl Looks<'_> {
     }
 }
 
-fn seen(
-    mut group: Group,
-    first: Option<SeenContender>,
-    acls: Option<Vec<ReadAcl>>,
-    dead: &HashSet<SessionId>,
-) -> SeenGroup {
+fn seen(mut group: Group, first: Option<SeenContender>, acls: Acls, dead: &HashSet<SessionId>) -> SeenGroup {
     if let Some(first) = &first {
         group.refine(&first.znode.data);
     }
@@ -290,7 +302,7 @@ fn contender(now: Now, server: &Server, contender: &Contender) -> Option<SeenCon
 }
 
 /// The ACLs that show a group: those of its path, of the parents of its queue, and of all above them.
-fn acls(server: &Server, group: &Group) -> Option<Vec<ReadAcl>> {
+fn acls(server: &Server, group: &Group) -> Acls {
     let mut looked = HashSet::new();
     let mut acls: Vec<ReadAcl> = Vec::new();
     for path in std::iter::once(&group.path).chain(&group.parents) {
@@ -299,13 +311,13 @@ fn acls(server: &Server, group: &Group) -> Option<Vec<ReadAcl>> {
                 break;
             }
             if looked.len() > ANCESTORS_MAX {
-                return None;
+                return Acls::TooMany;
             }
-            let acl = server.recipe_znode(above)?.acl;
+            let Some(RecipeZnode { acl, .. }) = server.recipe_znode(above) else { return Acls::Gone };
             if acls.iter().all(|known| known.key() != acl.key()) {
                 acls.push(acl);
             }
         }
     }
-    Some(acls)
+    Acls::Of(acls)
 }

@@ -17,7 +17,7 @@ use crate::{
     state::Console,
 };
 use axum::{Json, extract::State, extract::rejection::JsonRejection};
-use ostler_client::{Client, Error, RecipeTag, paths};
+use ostler_client::{Client, Error, RecipeTag, Version, paths};
 use ostler_proto::id::SessionId;
 use ostler_server::admin::NotExpired;
 use serde::Deserialize;
@@ -142,7 +142,7 @@ async fn look_again(
         if now.is_too_large {
             return Err(super::too_large());
         }
-        let acls = now.groups.iter().filter_map(|group| group.acls.as_ref()).flatten();
+        let acls = now.groups.iter().flat_map(|group| group.acls.known());
         let readable = Readable::of(&looks, &ids, acls);
         target(now, &readable, &wanted, way)
     });
@@ -222,8 +222,8 @@ impl Left {
 /// Deletes the znode of a leader of Ostler, if it is still the one that was looked at.
 async fn fence(console: &Arc<Console>, caller: &Caller, own: OwnLeader<'_>) -> Result<(), ApiError> {
     let client = client(console, caller).await?;
-    let checked = client.multi().check(own.path, own.version);
-    let deleted = checked.delete(own.path, own.version).commit().await;
+    let checked = client.multi().check(own.path, Version::Exactly(own.version));
+    let deleted = checked.delete(own.path).version(Version::Exactly(own.version)).await;
     client.close().await;
     deleted.map(drop).map_err(refused)
 }
@@ -231,7 +231,10 @@ async fn fence(console: &Arc<Console>, caller: &Caller, own: OwnLeader<'_>) -> R
 /// Asks the holder to release, if its znode is still as it was looked at.
 async fn revoke(console: &Arc<Console>, caller: &Caller, holder: &SeenContender) -> Result<(), ApiError> {
     let client = client(console, caller).await?;
-    let written = client.set_data(&holder.contender.path, REVOKED).version(holder.znode.version).await;
+    let written = client
+        .set_data(&holder.contender.path, REVOKED)
+        .version(Version::Exactly(holder.znode.version))
+        .await;
     client.close().await;
     written.map(drop).map_err(refused)
 }

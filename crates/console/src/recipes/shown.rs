@@ -1,7 +1,7 @@
 //! The JSON of groups.
 
 use super::{
-    gather::{Looks, SeenContender, SeenGroup},
+    gather::{Acls, Looks, SeenContender, SeenGroup},
     groups::REVOKED,
     offer::Alarm,
     patterns::Form,
@@ -41,7 +41,7 @@ impl Readable {
 
     /// Whether the caller may see a group.
     pub(crate) fn shows(&self, group: &SeenGroup) -> bool {
-        group.acls.as_ref().is_some_and(|acls| acls.iter().all(|acl| self.has(acl)))
+        matches!(&group.acls, Acls::Of(acls) if acls.iter().all(|acl| self.has(acl)))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     shown,
 };
 use crate::{inner_client, rights::Caller, state::Console};
-use ostler_client::{Client, Error};
+use ostler_client::{Client, Error, Version};
 use ostler_proto::{error::ErrorCode, id::Zxid};
 use ostler_server_core::report::{
     subtree::{SubtreeWalk, Visited, WalkOrder},
@@ -63,25 +63,42 @@ impl Refused {
     }
 }
 
+/// A walk through a subtree.
+pub(super) struct Walk<'a> {
+    pub(super) path: &'a str,
+    pub(super) order: WalkOrder,
+    /// Znodes that were created later are left out; `None`: none are.
+    pub(super) upto: Option<Zxid>,
+}
+
 /// The znodes of a walk, some at a time.
 pub(super) struct Batches {
     ids: Vec<ostler_proto::acl::Id>,
     walk: SubtreeWalk,
     waiting: VecDeque<Visited>,
     bytes_max: usize,
+    upto: Option<Zxid>,
 }
 
 impl Batches {
     pub(super) fn begin(
         console: &Console,
         caller: &Caller,
-        (path, order): (&str, WalkOrder),
+        Walk { path, order, upto }: Walk<'_>,
     ) -> Result<Batches, Refused> {
         let reader = ZnodeReader::new(&caller.ids);
         let begun = look(console, |server| server.begin_walk(&reader, path, order));
         let (walk, first) = begun.map_err(|refusal| Refused::look(path, &refusal))?;
         let bytes_max = console.handle.frame_max() / 2;
-        Ok(Batches { ids: caller.ids.clone(), walk, waiting: first.into(), bytes_max })
+        let mut batches =
+            Batches { ids: caller.ids.clone(), walk, waiting: VecDeque::new(), bytes_max, upto };
+        batches.add(first);
+        Ok(batches)
+    }
+
+    fn add(&mut self, more: Vec<Visited>) {
+        let upto = self.upto;
+        self.waiting.extend(more.into_iter().filter(|visited| upto.is_none_or(|upto| visited.czxid <= upto)));
     }
 
     /// The next znodes, at most as many as go into one multi; `None` after the last.
@@ -91,7 +108,7 @@ impl Batches {
                 let reader = ZnodeReader::new(&self.ids);
                 look(console, |server| server.walk_on(&reader, &mut self.walk, IN_A_LOOK))
             };
-            self.waiting.extend(more);
+            self.add(more);
             tokio::time::sleep(BETWEEN).await;
         }
         let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -218,8 +235,10 @@ fn is_open(error: &Error) -> bool {
 
 /// The error has the place of the operation that was refused.
 async fn delete_together(client: &Client, ops: &[Deletion]) -> Result<(), (usize, Error)> {
-    let multi = ops.iter().fold(client.multi(), |multi, op| multi.delete(&op.path, op.version));
-    multi.commit().await.map(drop).map_err(|error| match &error {
+    let multi = ops.iter().fold(client.multi(), |multi, op| {
+        multi.delete(&op.path).version(Version::from_wire(op.version)).and()
+    });
+    multi.await.map(drop).map_err(|error| match &error {
         Error::Multi { index, .. } if *index < ops.len() => (*index, error),
         _ => (0, error),
     })
@@ -229,3 +248,6 @@ async fn delete_together(client: &Client, ops: &[Deletion]) -> Result<(), (usize
 pub(super) fn stopped_at(refused: &Refused) -> String {
     format!("Stopped at {}: {}", shown::quoted(&refused.path), refused.sentence)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! The children of a znode, page by page.
 //!
-//! By name, each page is read from the tree itself, which has the names in order: so no page depends on how many there
-//! are, and a child that exists throughout is neither skipped nor shown twice. The other orders need the whole list
-//! ([`super::listing`]).
+//! By name, each page is read from the tree itself, which has the names in order and knows their places: so no page depends
+//! on how many there are, and a child that exists throughout is neither skipped nor shown twice by a cursor. The other
+//! orders need the whole list ([`super::listing`]).
 
 use super::{
     aside, cursor, identity,
@@ -32,9 +32,35 @@ struct Question {
     is_descending: bool,
     starts_with: String,
     limit: usize,
-    from: Option<Cursor>,
+    begin: Begin,
     who: Vec<Id>,
     is_viewer: bool,
+}
+
+/// Where a page begins.
+enum Begin {
+    /// At this place of the list, counted from 0.
+    At(usize),
+    /// Behind the page before.
+    Behind(Cursor),
+}
+
+impl Begin {
+    fn of(params: &Params) -> Result<Begin, ApiError> {
+        let from = params.number("from")?;
+        match params.text("cursor") {
+            None => Ok(Begin::At(from.unwrap_or(0))),
+            Some(cursor) if from.is_none() => cursor::read(cursor).map(Begin::Behind),
+            Some(_) => Err(ApiError::bad("A page begins behind a cursor or at the place from, not at both.")),
+        }
+    }
+
+    fn cursor(&self) -> Option<&Cursor> {
+        match self {
+            Begin::At(_) => None,
+            Begin::Behind(cursor) => Some(cursor),
+        }
+    }
 }
 
 /// Where a list goes on.
@@ -52,6 +78,8 @@ struct Page {
     began: (Zxid, i32),
     names: Vec<String>,
     next: Option<Place>,
+    /// The number of names that start with the text, where it is known.
+    matching: Option<usize>,
 }
 
 /// `GET /tree/children`.
@@ -69,7 +97,7 @@ pub(super) async fn children(
         is_descending: params.word("order", &[("asc", false), ("desc", true)])?,
         starts_with: params.text("starts_with").unwrap_or_default().to_owned(),
         limit: params.limit()?,
-        from: params.text("cursor").map(cursor::read).transpose()?,
+        begin: Begin::of(&params)?,
         who: identity(&caller),
         is_viewer: rights::is_viewer(&caller, &headers, &console),
     };
@@ -104,20 +132,28 @@ fn answer_of(
 }
 
 fn page_by_name(console: &Console, reader: &ZnodeReader, question: &Question) -> Result<Page, ApiError> {
-    let from = match &question.from {
-        Some(cursor) => NamesFrom::After(&cursor.place.name),
-        None => NamesFrom::At(&question.starts_with),
-    };
-    let wanted = (from, question.limit + 1);
-    let seen = look(console, |server| server.child_names(reader, &question.path, wanted));
-    let (parent, mut names) = seen.map_err(|refusal| refused(&question.path, refusal))?;
+    let (path, starts_with) = (&*question.path, &*question.starts_with);
+    let max = question.limit + 1;
+    let seen = look(console, |server| match &question.begin {
+        Begin::At(place) => {
+            let (parent, names, matching) =
+                server.child_names_at(reader, path, ((starts_with, *place), max))?;
+            Ok((parent, names, Some(matching)))
+        }
+        Begin::Behind(cursor) => {
+            let from = NamesFrom::After(&cursor.place.name);
+            let (parent, names) = server.child_names(reader, path, (from, max))?;
+            Ok((parent, names, None))
+        }
+    });
+    let (parent, mut names, matching) = seen.map_err(|refusal| refused(path, refusal))?;
     // The names are in order, so the others come behind all that begin with the text.
-    names.retain(|name| name.starts_with(&question.starts_with));
+    names.retain(|name| name.starts_with(starts_with));
     let has_more = names.len() > question.limit;
     names.truncate(question.limit);
     let last = names.last().filter(|_| has_more);
     let next = last.map(|name| Place { rank: 0, name: name.clone() });
-    Ok(Page { began: began(question, &parent.stat), names, next })
+    Ok(Page { began: began(question, &parent.stat), names, next, matching })
 }
 
 fn page_of_list(
@@ -127,14 +163,21 @@ fn page_of_list(
     turn: Option<&Cancelled>,
 ) -> Result<Option<Page>, ApiError> {
     let Some((began, list)) = list_for(console, reader, question, turn)? else { return Ok(None) };
-    let place = question.from.as_ref().map(|cursor| &cursor.place);
-    let mut behind = list.behind(place, (question.is_descending, &question.starts_with));
+    let how = (question.is_descending, &*question.starts_with);
+    let mut behind = list.behind(question.begin.cursor().map(|cursor| &cursor.place), how);
+    let matching = match question.begin {
+        Begin::At(place) => {
+            behind = Box::new(behind.skip(place));
+            Some(list.count(&question.starts_with))
+        }
+        Begin::Behind(_) => None,
+    };
     let page: Vec<(i64, &str)> = behind.by_ref().take(question.limit).collect();
     let has_more = behind.next().is_some();
     let last = page.last().filter(|_| has_more);
     let next = last.map(|(rank, name)| Place { rank: *rank, name: (*name).to_owned() });
     let names = page.into_iter().map(|(_, name)| name.to_owned()).collect();
-    Ok(Some(Page { began, names, next }))
+    Ok(Some(Page { began, names, next, matching }))
 }
 
 /// The parent when a list began, and the list.
@@ -152,7 +195,7 @@ fn list_for(
     let (czxid, cversion) = began(question, &parent.stat);
     let who = if question.sort == Sort::Changed { question.who.clone() } else { Vec::new() };
     let key = ListKey { path: question.path.clone(), czxid, cversion, sort: question.sort, who };
-    if let Some(list) = console.tree.lists.find(&key, question.from.is_none()) {
+    if let Some(list) = console.tree.lists.find(&key, is_first(&question.begin)) {
         return Ok(Some(((czxid, cversion), list)));
     }
     let Some(cancelled) = turn else { return Ok(None) };
@@ -161,9 +204,14 @@ fn list_for(
     Ok(Some((began(question, &parent.stat), list)))
 }
 
+/// Whether somebody begins a list. Other places belong to one that was begun: with another order they would not fit.
+fn is_first(begin: &Begin) -> bool {
+    matches!(begin, Begin::At(0))
+}
+
 /// The parent's czxid, and the cversion when the list began.
 fn began(question: &Question, parent: &Stat) -> (Zxid, i32) {
-    match &question.from {
+    match question.begin.cursor() {
         Some(cursor) => (Zxid::from_wire(cursor.czxid), cursor.cversion),
         None => (parent.czxid, parent.cversion),
     }
@@ -197,14 +245,20 @@ fn answer(
         // The parent was deleted and created again.
         false => stat.cversion.saturating_add(1),
     };
+    let from = match question.begin {
+        Begin::At(place) => Some(place),
+        Begin::Behind(_) => None,
+    };
     Ok(json!({
         "items": items,
+        "from": from,
         "next": next,
         "truncated": false,
         "as_of_zxid": zxid.to_string(),
         "cversion": cversion,
         "changes_since": changes,
         "total": stat.num_children,
+        "matching": page.matching,
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Copies of subtrees, and moves: a copy, and then a delete of what was copied.
 
 use super::{
-    batch::{Batches, Deletion, Refused, deletes, session, stopped_at},
+    batch::{Batches, Deletion, Refused, Walk, deletes, session, stopped_at},
     identity, look,
     params::{Body, valid_path},
     plan::{LISTED_MAX, is_small, may_be_whole},
@@ -30,7 +30,12 @@ use ostler_server_core::report::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 /// The bytes of an operation beside its path and its data.
 const OP_BYTES: usize = 256;
@@ -92,7 +97,28 @@ struct Whole {
     path: String,
     data: Data,
     acl: Vec<Acl>,
+    aversion: i32,
     mode: CreateMode,
+}
+
+/// The versions of the ACLs that were copied. No zxid tells when an ACL was set.
+#[derive(Default)]
+struct Aversions {
+    /// By the hashes of paths: there may be a million. Most znodes have the ACL of their create, and are not here.
+    set: HashMap<u64, i32>,
+    hashes: RandomState,
+}
+
+impl Aversions {
+    fn add(&mut self, path: &str, aversion: i32) {
+        if aversion != 0 {
+            self.set.insert(self.hashes.hash_one(path), aversion);
+        }
+    }
+
+    fn of(&self, path: &str) -> i32 {
+        self.set.get(&self.hashes.hash_one(path)).copied().unwrap_or(0)
+    }
 }
 
 impl Copying {
@@ -101,22 +127,28 @@ impl Copying {
             let sentence = format!("{} Nothing was copied.", stopped_at(&refused));
             return End::stopped(sentence, vec![refused.path]);
         }
-        if let Err(end) = self.copy().await {
-            return end;
-        }
+        let aversions = match self.copy().await {
+            Ok(aversions) => aversions,
+            Err(end) => return end,
+        };
         let (from, to) = (shown::quoted(&self.from), shown::quoted(&self.to));
         if !self.is_move {
             return End::done(format!("{from} and all below it is copied to {to}."));
         }
-        match self.delete().await {
+        match self.delete(&aversions).await {
             Ok(()) => End::done(format!("{from} and all below it is now {to}.")),
             Err(end) => end,
         }
     }
 
+    /// The znodes that are copied: those that existed when the copy began. A queue may grow faster than it is copied.
+    fn sources(&self) -> Walk<'_> {
+        Walk { path: &self.from, order: WalkOrder::ParentsFirst, upto: Some(self.zxid) }
+    }
+
     /// Looks for what cannot be copied before anything is.
     async fn check(&self) -> Result<(), Refused> {
-        let mut batches = Batches::begin(&self.console, &self.caller, (&self.from, WalkOrder::ParentsFirst))?;
+        let mut batches = Batches::begin(&self.console, &self.caller, self.sources())?;
         while let Some(batch) = batches.next(&self.console).await {
             for visited in &batch {
                 self.can_be_copied(visited)?;
@@ -146,8 +178,9 @@ impl Copying {
         Ok(())
     }
 
-    async fn copy(&self) -> Result<(), End> {
-        let begun = Batches::begin(&self.console, &self.caller, (&self.from, WalkOrder::ParentsFirst));
+    async fn copy(&self) -> Result<Aversions, End> {
+        let mut aversions = Aversions::default();
+        let begun = Batches::begin(&self.console, &self.caller, self.sources());
         let mut batches = begun.map_err(|refused| self.broken_off(&refused))?;
         while let Some(batch) = batches.next(&self.console).await {
             let client = session(&self.console, &self.caller, &batch[0].path)
@@ -163,6 +196,7 @@ impl Copying {
                 let Some(next) = self.whole(visited).map_err(|refused| self.broken_off(&refused))? else {
                     continue;
                 };
+                aversions.add(&next.path, next.aversion);
                 let size = next.size();
                 if !whole.is_empty() && bytes + size > most {
                     let some = std::mem::take(&mut whole);
@@ -176,7 +210,7 @@ impl Copying {
                 self.create(&client, whole).await.map_err(|refused| self.broken_off(&refused))?;
             }
         }
-        Ok(())
+        Ok(aversions)
     }
 
     fn broken_off(&self, refused: &Refused) -> End {
@@ -214,18 +248,26 @@ impl Copying {
                 ));
             }
         };
-        Ok(Some(Whole { path: path.clone(), data, acl: report.acl, mode }))
+        Ok(Some(Whole { path: path.clone(), data, acl: report.acl, aversion: report.stat.aversion, mode }))
+    }
+
+    /// The place of a znode's copy.
+    fn place(&self, path: &str) -> String {
+        format!("{}{}", self.to, &path[self.from.len()..])
     }
 
     async fn create(&self, client: &Client, whole: Vec<Whole>) -> Result<(), Refused> {
-        let place = |path: &str| format!("{}{}", self.to, &path[self.from.len()..]);
+        // The client's multi has no null data, and null data are not empty data.
+        if whole.iter().any(|next| next.data.is_none()) {
+            return self.create_each(client, &whole).await;
+        }
         let count = whole.len();
         let paths: Vec<String> = whole.iter().map(|next| next.path.clone()).collect();
         let multi = whole.into_iter().fold(client.multi(), |multi, next| {
             let data = next.data.as_deref().unwrap_or_default();
-            multi.create_with(&place(&next.path), data, next.mode, next.acl)
+            multi.create(&self.place(&next.path), data).mode(next.mode).acl(next.acl).and()
         });
-        match multi.commit().await {
+        match multi.await {
             Ok(_) => {
                 self.run.add_done(count);
                 Ok(())
@@ -236,28 +278,53 @@ impl Copying {
                     _ => 0,
                 };
                 let path = paths.get(at).unwrap_or(&self.from);
-                Err(Refused::by(&place(path), Change::Create, &error))
+                Err(Refused::by(&self.place(path), Change::Create, &error))
             }
         }
     }
 
+    /// Creates znodes by a request for each. Requests of a session are done in their order, so parents come first.
+    async fn create_each(&self, client: &Client, whole: &[Whole]) -> Result<(), Refused> {
+        let create = |next: &Whole| {
+            let (to, data) = (self.place(&next.path), next.data.as_deref());
+            let create = client.create(&to, data.unwrap_or_default());
+            let create = create.mode(next.mode).acl(next.acl.clone());
+            if data.is_none() { create.without_data().send() } else { create.send() }
+        };
+        let sent: Vec<_> = whole.iter().map(create).collect();
+        let mut first = None;
+        for (next, created) in whole.iter().zip(sent) {
+            match created.await {
+                Ok(_) => self.run.add_done(1),
+                Err(error) => {
+                    first =
+                        first.or_else(|| Some(Refused::by(&self.place(&next.path), Change::Create, &error)));
+                }
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+
     /// Deletes what was copied, unless it has changed since.
-    async fn delete(&self) -> Result<(), End> {
+    async fn delete(&self, copied: &Aversions) -> Result<(), End> {
         let left = |refused: Refused| {
             let sentence =
                 format!("{} The copy is whole, and the rest of the old one is left.", stopped_at(&refused));
             End::stopped(sentence, vec![refused.path])
         };
-        let begun = Batches::begin(&self.console, &self.caller, (&self.from, WalkOrder::ChildrenFirst));
-        let mut batches = begun.map_err(left)?;
+        let walk = Walk { path: &self.from, order: WalkOrder::ChildrenFirst, upto: None };
+        let mut batches = Batches::begin(&self.console, &self.caller, walk).map_err(left)?;
         while let Some(batch) = batches.next(&self.console).await {
             if self.run.is_to_stop() {
                 let paths = batch.into_iter().map(|visited| visited.path).take(LISTED_MAX).collect();
                 let stopped = "It was stopped, as you have asked. The copy is whole, and the rest of the old one is left.";
                 return Err(End::stopped(stopped, paths));
             }
-            let is_new =
-                |visited: &&Visited| visited.czxid.max(visited.mzxid) > self.zxid || visited.hides_children;
+            let is_new = |visited: &&Visited| {
+                visited.czxid.max(visited.mzxid) > self.zxid
+                    || visited.hides_children
+                    || visited.aversion != copied.of(&visited.path)
+            };
             if let Some(new) = batch.iter().find(is_new) {
                 return Err(left(Refused::of(&new.path, "it was created or changed since the move began.")));
             }

@@ -2,8 +2,14 @@
 
 mod past_acl;
 
-use self::past_acl::{Past, PastAcl, Present};
-use super::{aside, cursor, idle::Cancelled, look, params::Params, refusal::refused};
+use self::past_acl::{Past, PastAcl, PastKind, Present, SeenAcls};
+use super::{
+    aside, cursor,
+    idle::{Cancelled, Pace},
+    look,
+    params::Params,
+    refusal::refused,
+};
 use crate::{
     error::{ApiError, Code},
     rights::{self, Caller},
@@ -18,6 +24,7 @@ use ostler_inspect::{
 use ostler_proto::{
     acl::Id,
     id::{SessionId, Zxid},
+    stat::NodeKind,
 };
 use ostler_server_core::report::znodes::ZnodeReader;
 use ostler_storage::names::{LogFile, log_files};
@@ -88,10 +95,12 @@ pub(super) async fn of_znode(
     let is_viewer = rights::is_viewer(&caller, &headers, &console);
     let reader = ZnodeReader::new(&caller.ids);
     let (seen, present, applied) = look(&console, |server| {
-        let present = server.znode(&reader, &path).ok().map(|report| Present::of(&report.stat));
+        let present = server.znode(&reader, &path).ok();
         (server.may_read_at_or_above(&reader, &path), present, server.tree().last_processed())
     });
     let exists = seen.map_err(|refusal| refused(&path, refusal))?;
+    let present = present.as_ref().map(Present::of);
+    let now = present.clone();
     // Nothing is known of the ACLs of later changes.
     let upto = applied.0.saturating_add(1);
     let before = from.map_or(upto, |cursor| cursor.before.min(upto));
@@ -103,7 +112,7 @@ pub(super) async fn of_znode(
         Ok((page, files.first().map(|file| file.first)))
     });
     let (Page { rows, next }, back_to) = reading.await?;
-    let rows = aside(move || Ok(shown(&console, &caller.ids, rows, is_viewer))).await?;
+    let rows = aside(move || Ok(shown((&console, &caller.ids, now.as_ref()), rows, is_viewer))).await?;
     Ok(Json(json!({
         "items": rows,
         "next": next.as_ref().and_then(cursor::write),
@@ -173,13 +182,11 @@ impl Reading<'_> {
 
     /// Looks into files that are older than the page for the ACLs of its changes. The last of the files is read already.
     fn look_back(&self, rows: &mut [Row], files: &[LogFile], began: Instant) -> Result<(), ApiError> {
-        for row in rows.iter_mut().filter(|row| row.past.acl == PastAcl::Older) {
-            if self.present.is_some_and(|present| present.has_acl_of(row.zxid)) {
-                row.past.acl = PastAcl::Today;
-            }
+        if let Some(present) = &self.present {
+            rows.iter_mut().for_each(|row| row.past.resolve_by(present, row.zxid));
         }
         for pair in files.windows(2).rev() {
-            let is_known = rows.iter().all(|row| row.past.acl != PastAcl::Older || row.data.is_none());
+            let is_known = rows.iter().all(|row| !row.past.is_open() || row.data.is_none());
             if is_known || began.elapsed() >= LOOK_BACK || self.cancelled.is_set() {
                 break;
             }
@@ -191,7 +198,7 @@ impl Reading<'_> {
 
     /// Fills in what the end of a file tells of changes in the files after it, the first of which is `next`.
     fn resolve(&self, rows: &mut [Row], older: &FileRows, next: Option<&LogFile>) -> Result<(), ApiError> {
-        let Some(next) = next.filter(|_| rows.iter().any(|row| row.past.acl == PastAcl::Older)) else {
+        let Some(next) = next.filter(|_| rows.iter().any(|row| row.past.is_open())) else {
             return Ok(());
         };
         let end = match past_acl::is_next(self.console, older.last, next)? {
@@ -216,7 +223,9 @@ impl Reading<'_> {
         let (disk, _) = self.console.handle.logs();
         let mut newest = Newest { max: max.max(1), ..Newest::default() };
         let mut past = Past::default();
+        let mut pace = Pace::new();
         let mut take = |item| {
+            pace.rest_if_due();
             if self.cancelled.is_set() {
                 return Err(InspectError::from(std::io::Error::other("nobody waits for it any more")));
             }
@@ -284,7 +293,7 @@ fn rows(view: TxnView, past: &mut Past) -> Vec<Row> {
             "setACL" => "set_acl",
             _ => return None,
         };
-        past.follow(kind, &mut part);
+        past.follow(kind, &mut part, session);
         let data = part.data.map(|data| match data {
             DataView::Base64(text) | DataView::Text(text) => text,
         });
@@ -297,37 +306,44 @@ fn rows(view: TxnView, past: &mut Past) -> Vec<Row> {
 
 /// The rows as JSON. Values that the ACL of their time hides from the caller are left out, and those whose ACL the logs do
 /// not tell. The ids of sessions are for those who may see the state of the server.
-fn shown(console: &Console, ids: &[Id], rows: Vec<Row>, is_viewer: bool) -> Vec<Value> {
-    let reader = ZnodeReader::new(ids);
-    let mut last: Option<(PastAcl, bool)> = None;
-    let mut may_read = |acl: PastAcl| {
-        if acl == PastAcl::Today {
-            return true;
-        }
-        if let Some((_, may)) = last.as_ref().filter(|(known, _)| *known == acl) {
-            return *may;
-        }
-        let entries = past_acl::entries(&acl);
-        let may = look(console, |server| server.is_readable_with(&reader, &entries));
-        last = Some((acl, may));
-        may
-    };
-    rows.into_iter()
-        .map(|row| {
-            // A delete has nothing to hide.
-            let may_read = row.kind == "delete" || may_read(row.past.acl);
-            json!({
-                "zxid": row.zxid.to_string(),
-                "time_ms": row.time_ms,
-                "session": is_viewer.then(|| row.session.to_string()),
-                "kind": row.kind,
-                "version": row.version,
-                "data": row.data.filter(|_| may_read),
-                "length": row.length.filter(|_| may_read),
-                "hidden": !may_read,
-            })
+fn shown(
+    (console, ids, present): (&Console, &[Id], Option<&Present>),
+    rows: Vec<Row>,
+    is_viewer: bool,
+) -> Vec<Value> {
+    let mut acls = SeenAcls { console, reader: ZnodeReader::new(ids), present, last: None };
+    let row = |row: Row| {
+        // A delete has nothing to hide.
+        let is_delete = row.kind == "delete";
+        let acl = acls.of(if is_delete { &PastAcl::Lost } else { &row.past.acl });
+        let may_read = is_delete || acl.may_read;
+        let znode = match row.past.kind {
+            PastKind::Was(kind) if acl.entries.is_some() => Some(kind_shown(kind)),
+            _ => None,
+        };
+        json!({
+            "zxid": row.zxid.to_string(),
+            "time_ms": row.time_ms,
+            "session": is_viewer.then(|| row.session.to_string()),
+            "kind": row.kind,
+            "version": row.version,
+            "data": row.data.filter(|_| may_read),
+            "length": row.length.filter(|_| may_read),
+            "hidden": !may_read,
+            "acl": acl.entries.as_deref().map(super::shown::acl),
+            "acl_is_masked": acl.is_masked,
+            "znode": znode,
         })
-        .collect()
+    };
+    rows.into_iter().map(row).collect()
+}
+
+fn kind_shown(kind: NodeKind) -> Value {
+    let ttl_ms = match kind {
+        NodeKind::Ttl(ttl_ms) => Some(ttl_ms),
+        _ => None,
+    };
+    json!({ "kind": super::shown::kind("", kind), "ttl_ms": ttl_ms })
 }
 
 #[cfg(test)]

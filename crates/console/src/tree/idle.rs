@@ -10,7 +10,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
@@ -23,6 +23,33 @@ use tokio::{
 
 /// The time for which a caller waits for its turn.
 const TURN_WITHIN: Duration = Duration::from_secs(4);
+
+/// A thread works so long without a rest.
+const WORK: Duration = Duration::from_millis(1);
+/// A rest is this number of times as long as the work before it, but not longer than [`REST_MAX`]: also a thread that has the
+/// processor only in idle moments takes caches and memory from the threads that serve clients.
+const REST_TIMES: u32 = 3;
+const REST_MAX: Duration = Duration::from_millis(20);
+
+/// The rests of a thread that works for long.
+pub(super) struct Pace {
+    begun: Instant,
+}
+
+impl Pace {
+    pub(super) fn new() -> Pace {
+        Pace { begun: Instant::now() }
+    }
+
+    /// Rests if the thread has worked for some time.
+    pub(super) fn rest_if_due(&mut self) {
+        let worked = self.begun.elapsed();
+        if worked >= WORK {
+            thread::sleep((worked * REST_TIMES).min(REST_MAX));
+            self.begun = Instant::now();
+        }
+    }
+}
 
 /// Whether nobody waits for the result any more.
 #[derive(Clone)]

@@ -143,6 +143,14 @@ impl Listing {
         self.order = order;
     }
 
+    /// The number of names that begin with a text.
+    pub(super) fn count(&self, starts_with: &str) -> usize {
+        if starts_with.is_empty() {
+            return self.len();
+        }
+        (0..self.len()).filter(|at| self.name_of(*at).starts_with(starts_with)).count()
+    }
+
     /// The names behind a place that begin with a text, each with its rank.
     pub(super) fn behind<'a>(
         &'a self,

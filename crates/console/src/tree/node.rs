@@ -87,6 +87,7 @@ pub(super) async fn data(
         "length": bytes.len(),
         "is_null": data.is_none(),
         "version": stat.version,
+        "czxid": stat.czxid.to_string(),
         "mzxid": stat.mzxid.to_string(),
     }))
     .into_response())

@@ -59,6 +59,15 @@ pub(super) struct Plan {
     made: Instant,
 }
 
+#[cfg(test)]
+impl Plan {
+    /// A plan to set the ACLs of a subtree, as of now.
+    pub(super) fn of_acls(path: &str, znodes: usize) -> Plan {
+        let (who, made) = (Vec::new(), Instant::now());
+        Plan { path: path.into(), kind: PlanKind::SetAcl, znodes, zxid: Zxid(u64::MAX), who, made }
+    }
+}
+
 /// The plans that hold.
 #[derive(Default)]
 pub(super) struct Plans {

@@ -77,7 +77,8 @@ impl Run {
         locked(&self.end).is_some()
     }
 
-    fn state(&self) -> Value {
+    /// The progress, and the end.
+    pub(super) fn state(&self) -> Value {
         let end = locked(&self.end).clone();
         let state = match &end {
             None => "running",

@@ -7,7 +7,7 @@
 use super::{
     BETWEEN_LOOKS, aside, cursor,
     glob::Glob,
-    idle::{Cancelled, in_idle_moments, no_idle_moment, waiter},
+    idle::{Cancelled, Pace, in_idle_moments, no_idle_moment, waiter},
     look,
     params::Params,
     refusal::refused,
@@ -46,6 +46,8 @@ const SLICE: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Parts of the view whose finds wait to be checked.
 const AHEAD: usize = 64;
+/// The thread asks after this number of znodes whether a rest is due.
+const WITHOUT_REST: usize = 256;
 /// Larger values are not looked into.
 const VALUE_MAX: usize = 4 << 10;
 /// Finds that are checked in one look.
@@ -203,12 +205,13 @@ impl Walk {
             let scan = locked(&self.scan);
             (scan.shard_of(from.place), scan.shards())
         };
+        let mut pace = Pace::new();
         for at in first..shards {
             if began.elapsed() >= SLICE || self.cancelled.is_set() {
                 return;
             }
             let Some(shard) = locked(&self.scan).take(at) else { return };
-            let part = self.part(&shard, &from, at + 1 == shards);
+            let part = self.part((&shard, at + 1 == shards), &from, &mut pace);
             from = part.upto.clone();
             if parts.send(part).is_err() {
                 return;
@@ -216,10 +219,13 @@ impl Walk {
         }
     }
 
-    fn part(&self, shard: &ScanShard, from: &Cursor, is_last: bool) -> Part {
+    fn part(&self, (shard, is_last): (&ScanShard, bool), from: &Cursor, pace: &mut Pace) -> Part {
         let mut finds: Vec<Find> = Vec::new();
         let (mut last_place, mut looked_at) = (from.place, from.looked_at);
-        for node in shard.znodes() {
+        for (number, node) in shard.znodes().enumerate() {
+            if number % WITHOUT_REST == 0 {
+                pace.rest_if_due();
+            }
             let place = scan::place(&node.path);
             last_place = last_place.max(place);
             let is_behind = (place, &*node.path) > (from.place, &*from.path);

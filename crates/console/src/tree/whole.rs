@@ -2,7 +2,7 @@
 
 use super::{
     BETWEEN_LOOKS,
-    batch::{Batches, Deletion, Refused, deletes, session, stopped_at},
+    batch::{Batches, Deletion, Refused, Walk, deletes, session, stopped_at},
     identity, look,
     params::Body,
     plan::{LISTED_MAX, Plan, PlanKind},
@@ -95,6 +95,11 @@ pub(super) async fn set_acl_all(
     begun.map(|run| Json(json!({ "run": run })))
 }
 
+/// A walk that also meets what the plan has not shown.
+fn walk(path: &str, order: WalkOrder) -> Walk<'_> {
+    Walk { path, order, upto: None }
+}
+
 /// A change of a subtree.
 struct Whole {
     console: Arc<Console>,
@@ -105,11 +110,14 @@ struct Whole {
 
 impl Whole {
     async fn delete(self) -> End {
-        let mut batches =
-            match Batches::begin(&self.console, &self.caller, (&self.plan.path, WalkOrder::ChildrenFirst)) {
-                Ok(batches) => batches,
-                Err(refusal) => return self.stopped(refusal),
-            };
+        let mut batches = match Batches::begin(
+            &self.console,
+            &self.caller,
+            walk(&self.plan.path, WalkOrder::ChildrenFirst),
+        ) {
+            Ok(batches) => batches,
+            Err(refusal) => return self.stopped(refusal),
+        };
         while let Some(batch) = batches.next(&self.console).await {
             if let Some(end) = self.asked_or_new(&batch) {
                 return end;
@@ -130,11 +138,14 @@ impl Whole {
     }
 
     async fn set_acl(self, acl: &[Acl]) -> End {
-        let mut batches =
-            match Batches::begin(&self.console, &self.caller, (&self.plan.path, WalkOrder::ChildrenFirst)) {
-                Ok(batches) => batches,
-                Err(refusal) => return self.stopped(refusal),
-            };
+        let mut batches = match Batches::begin(
+            &self.console,
+            &self.caller,
+            walk(&self.plan.path, WalkOrder::ChildrenFirst),
+        ) {
+            Ok(batches) => batches,
+            Err(refusal) => return self.stopped(refusal),
+        };
         while let Some(batch) = batches.next(&self.console).await {
             if let Some(end) = self.asked_or_new(&batch) {
                 return end;
@@ -153,8 +164,13 @@ impl Whole {
         let is_refused = |visited: &Visited| !visited.granted.any_of(Perms::ADMIN) || visited.hides_children;
         let allowed = some.iter().position(is_refused).unwrap_or(some.len());
         let client = session(&self.console, &self.caller, &some[0].path).await?;
-        let sent: Vec<_> =
-            some[..allowed].iter().map(|visited| client.set_acl(&visited.path, acl).send()).collect();
+        let set = |visited: &Visited| {
+            client
+                .set_acl(&visited.path, acl)
+                .version(ostler_client::Version::Exactly(visited.aversion))
+                .send()
+        };
+        let sent: Vec<_> = some[..allowed].iter().map(set).collect();
         let mut first = None;
         for (visited, set) in some.iter().zip(sent) {
             match set.await {
@@ -210,3 +226,6 @@ impl Whole {
         left
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use super::{
     look,
     params::{Body, valid_path},
     refusal::{Change, of_client, refused, sentence},
+    seen::SeenZnode,
     shown,
 };
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use ostler_client::CreateMode;
+use ostler_client::{CreateMode, Version};
 use ostler_proto::{
     acl::{Acl, Id, Perms, RawAcl},
     stat::TTL_MAX_MS,
@@ -61,6 +62,8 @@ pub(super) struct Set {
     data: String,
     #[serde(default = "any")]
     version: i32,
+    #[serde(flatten)]
+    seen: SeenZnode,
 }
 
 #[derive(Deserialize)]
@@ -68,6 +71,8 @@ pub(super) struct Delete {
     path: String,
     #[serde(default = "any")]
     version: i32,
+    #[serde(flatten)]
+    seen: SeenZnode,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +81,8 @@ pub(super) struct SetAcl {
     acl: Vec<AclEntry>,
     #[serde(default = "any")]
     version: i32,
+    #[serde(flatten)]
+    seen: SeenZnode,
 }
 
 #[derive(Deserialize)]
@@ -143,7 +150,10 @@ pub(super) async fn set(
     let path = valid_path(&wanted.path)?;
     let data = bytes(&wanted.data)?;
     let client = inner_client::client(&console, &caller).await?;
-    match client.set_data(path, &data).version(wanted.version).await {
+    if let Some(other) = wanted.seen.refusal((&console, &client), (path, Change::Set)).await? {
+        return Err(other.with("theirs", theirs(&console, &caller, path)));
+    }
+    match client.set_data(path, &data).version(Version::from_wire(wanted.version)).await {
         Ok(stat) => Ok(Json(json!({ "stat": shown::stat(&stat) }))),
         Err(error) if error.is_bad_version() => {
             Err(of_client(path, Change::Set, &error).with("theirs", theirs(&console, &caller, path)))
@@ -169,7 +179,10 @@ pub(super) async fn delete(
 ) -> Result<Json<Value>, ApiError> {
     let path = valid_path(&wanted.path)?;
     let client = inner_client::client(&console, &caller).await?;
-    let deleted = client.delete(path).version(wanted.version).await;
+    if let Some(other) = wanted.seen.refusal((&console, &client), (path, Change::Delete)).await? {
+        return Err(other);
+    }
+    let deleted = client.delete(path).version(Version::from_wire(wanted.version)).await;
     deleted.map_err(|error| of_client(path, Change::Delete, &error))?;
     Ok(Json(json!({ "deleted": true })))
 }
@@ -183,7 +196,10 @@ pub(super) async fn set_acl(
     let path = valid_path(&wanted.path)?;
     let acl = acl(&wanted.acl)?;
     let client = inner_client::client(&console, &caller).await?;
-    let set = client.set_acl(path, &acl).version(wanted.version).await;
+    if let Some(other) = wanted.seen.refusal((&console, &client), (path, Change::SetAcl)).await? {
+        return Err(other);
+    }
+    let set = client.set_acl(path, &acl).version(Version::from_wire(wanted.version)).await;
     let stat = set.map_err(|error| of_client(path, Change::SetAcl, &error))?;
     Ok(Json(json!({ "stat": shown::stat(&stat) })))
 }

@@ -6,7 +6,8 @@ import { expect, until } from './until.js';
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 export const WIDE = { width: 1400, height: 900 };
 export const NARROW = { width: 390, height: 844 };
-const ARGUMENTS = ['--no-sandbox', '--disable-quic', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'];
+// Other sites' names lead to the servers of the tests, as an attacker can make them.
+const ARGUMENTS = ['--host-resolver-rules=MAP *.example 127.0.0.1', '--no-sandbox', '--disable-quic', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'];
 
 /** @param {{chromium: any}} packages */
 export const launch = ({ chromium }) => chromium.launch({ executablePath: process.env.OSTLER_CHROMIUM || '/usr/bin/chromium', args: ARGUMENTS });
@@ -21,8 +22,11 @@ export async function profile(browser, { base, assets, state, theme = 'light' })
   context.setDefaultTimeout(20_000);
   if (assets) {
     await context.route('**/console/assets/**', async (route) => {
-      const name = new URL(route.request().url()).pathname.replace('/console/assets/', '');
-      const response = await route.fetch();
+      const url = new URL(route.request().url());
+      const name = url.pathname.replace('/console/assets/', '');
+      // Only the browser knows the names of other sites.
+      url.hostname = '127.0.0.1';
+      const response = await route.fetch({ url: url.href });
       await route.fulfill({ response, path: path.join(assets, name) });
     });
   }
@@ -30,17 +34,17 @@ export async function profile(browser, { base, assets, state, theme = 'light' })
 }
 
 /**
- * An open page. `page.said` has what the browser complains about, but for refusals whose status is in `allowed`.
+ * An open page. `page.said` has what the browser complains about, but for what is in `allowed`: the status of a refusal (0: none), or a text.
  * @param {any} context
  * @param {string} hash such as `sessions?state=ended`
- * @param {{allowed?: number[], before?: (page: any) => Promise<unknown>}} [how]
+ * @param {{allowed?: (number | string)[], before?: (page: any) => Promise<unknown>}} [how]
  */
 export async function open(context, hash, { allowed = [], before } = {}) {
   const page = await context.newPage();
   /** @type {string[]} */
   page.said = [];
   const base = context._options.baseURL;
-  const isAllowed = (/** @type {string} */ text) => allowed.some((status) => text.includes(status ? `status of ${status}` : 'net::ERR_'));
+  const isAllowed = (/** @type {string} */ text) => allowed.some((one) => text.includes(typeof one === 'string' ? one : one ? `status of ${one}` : 'net::ERR_'));
   page.on('console', (message) => {
     if (['error', 'warning'].includes(message.type()) && !isAllowed(message.text())) page.said.push(`console: ${message.text()}`);
   });

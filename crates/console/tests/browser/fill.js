@@ -10,6 +10,8 @@ export const KEEPER = { user: 'keeper', password: 'of-the-secret' };
 /** Words that are only in what the keeper may read. */
 export const SECRETS = ['secret-value-4711', 'secret-child-4712', 'secret-lock-4713'];
 export const JOBS = 10_000;
+/** So small that these are more than 128 transactions: then the servers have a digest to compare. */
+const JOBS_AT_ONCE = 50;
 
 const CONFIG = { threads: 8, timeout_ms: 2500, hosts: ['db-1', 'db-2'], features: { search: true, export: false } };
 const KEEPER_ONLY = `digest:${digestId(KEEPER)}:cdrwa`;
@@ -21,9 +23,9 @@ const instance = (name, port) => JSON.stringify({ name, id: randomUUID(), addres
 function* queue(jobs) {
   yield 'create /jobs';
   for (let at = 0; at < jobs; at++) {
-    if (at % 500 === 0) yield 'begin';
+    if (at % JOBS_AT_ONCE === 0) yield 'begin';
     yield `create /jobs/job-${String(at).padStart(6, '0')} {"to":"customer-${at}"}`;
-    if (at % 500 === 499 || at === jobs - 1) yield 'commit';
+    if ((at + 1) % JOBS_AT_ONCE === 0 || at === jobs - 1) yield 'commit';
   }
 }
 

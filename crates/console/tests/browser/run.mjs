@@ -4,7 +4,7 @@ import { options } from './arguments.js';
 import { prepare } from './world.js';
 
 /** The subjects, in this order: the later ones change what the earlier ones look at. */
-const SUBJECTS = ['sources', 'pages', 'secrets', 'empty', 'leadership', 'changes', 'keyboard', 'hostile', 'origins', 'elections'];
+const SUBJECTS = ['sources', 'pages', 'secrets', 'empty', 'refusals', 'leadership', 'changes', 'tree', 'keyboard', 'hostile', 'origins', 'elections'];
 
 const given = options(['server', 'port', 'only', 'out', 'assets', 'node-modules']);
 

@@ -17,19 +17,22 @@ const DOCUMENTED = [
 ];
 const MORE = [
   ['tree-stat', 'tree?path=/app/config&tab=stat', 'aversion'], ['tree-acl', 'tree?path=/app/config&tab=acl', 'anyone'], ['tree-children', 'tree?path=/jobs&tab=children', 'job-000001'],
-  ['tree-history', 'tree?path=/app/motd&tab=history', 'create'], ['tree-search', 'tree?search=1&name=*lock*', '/locks'], ['tree-edit', 'tree?path=/app/config&edit=1', 'byte for byte'],
+  ['tree-history', 'tree?path=/app/motd&tab=history', 'create'], ['tree-search', 'tree?search=1&s.name=*lock*', '/locks/stock/_c_'], ['tree-edit', 'tree?path=/app/config&edit=1', 'byte for byte'],
   ['leader', 'leadership?path=/scheduler/leader', 'Hand over'], ['sign-in', 'sign-in', 'Password'], ['watches-by-session', 'watches?by=session', '0x'],
 ];
 
 const given = options(['server', 'port', 'all', 'assets', 'node-modules', 'images']);
 const images = path.resolve(typeof given.images === 'string' ? given.images : IMAGES);
 
+/** Waits until the header has all that it shows. @param {any} page */
+const headed = (page) => page.waitForFunction(() => document.querySelector('.top .dot')?.textContent?.includes('live') && document.querySelector('.top .name')?.textContent);
+
 /** @param {any} context @param {[string, string, string]} which @param {string} file */
 async function picture(context, [, hash, text], file) {
   const page = await open(context, hash);
   await has(page, text);
   await settled(page);
-  await page.waitForFunction(() => document.querySelector('.top .dot')?.textContent?.includes('live') && document.querySelector('.top .name')?.textContent);
+  await headed(page);
   await drawn(page);
   const png = withPalette(await page.screenshot());
   fs.writeFileSync(file, png);
@@ -47,8 +50,10 @@ async function all(world, folder) {
       const name = `${which[0].replaceAll(' ', '-')}-${theme}-${size.width}.png`;
       const page = await open(context, which[1]);
       await page.setViewportSize(size);
+      if (which[1].includes('search=')) await page.getByRole('button', { name: 'Find' }).click();
       await has(page, which[2]).catch((error) => console.log(`${name}: ${error.message}`));
       await settled(page);
+      await headed(page);
       await drawn(page);
       await page.screenshot({ path: path.join(folder, name), fullPage: true });
       await page.close();
@@ -57,13 +62,27 @@ async function all(world, folder) {
   }
 }
 
+/** Writes again and again, so that the first commit comes soon after an election. @param {any} world */
+function write({ api }) {
+  let isOver = false;
+  const writing = (async () => {
+    while (!isOver) await api.set('/app/motd', 'All is well.\n').catch(() => {});
+  })();
+  return () => {
+    isOver = true;
+    return writing;
+  };
+}
+
 // The ports are in the pictures.
 const world = await prepare({ port: '2181', ...given });
 try {
   // A leader dies, so that there is an election to look at.
   const leader = await world.servers.untilLed();
+  const stop = write(world);
   await leader.kill();
   await world.servers.untilLed(2, world.server);
+  await stop();
   leader.start();
   await world.servers.untilLed(3, world.server);
   await elect(world, '/scheduler/leader', 3, world.server);

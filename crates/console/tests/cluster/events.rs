@@ -151,8 +151,8 @@ async fn a_stream_too_many_is_refused_while_all_are_read() {
     let server = Ensemble::start_standalone().await;
     let admin = server.admin(1);
     let mut streams = Vec::new();
-    for host in 1..=8 {
-        for _ in 0..8 {
+    for host in 1..=4 {
+        for _ in 0..16 {
             streams.push(Stream::open_from(host, admin, "ensemble").await);
         }
         // One address has its share, whoever else is there.

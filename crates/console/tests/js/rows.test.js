@@ -30,7 +30,7 @@ class Server {
     const items = names.map((name) => /** @type {Child} */ ({ name, num_children: this.children[join(path, name)] ?? 0 }));
     const next = start + limit < total ? String(start + limit) : null;
     const page = { items, next, truncated: false, as_of_zxid: '0x1', cversion: this.cversion, total: all, changes_since: 0 };
-    return this.seeks ? { ...page, from: start } : page;
+    return this.seeks ? { ...page, from: cursor ? null : start, matching: cursor ? null : total } : page;
   }
 }
 
@@ -149,6 +149,20 @@ test('a list of names that start with a text grows while one scrolls, as nobody 
   }
   assert.equal(tree.length, 1 + 1000);
   assert.ok(tree.root.pages.size <= 5);
+});
+
+test('a list of names that start with a text has its whole length where the server counts them', async () => {
+  const server = new Server({ '/': 20_000 }, true);
+  const tree = treeOf(server);
+  await seen(tree, 0, 30);
+  await tree.refresh(tree.root, 'n001');
+  assert.deepEqual([tree.length, tree.root.hasMore], [10_001, false]);
+  assert.deepEqual(await seen(tree, 7001, 7003), ['/n0017000', '/n0017001']);
+  assert.deepEqual(await seen(tree, 9999, 10_001), ['/n0019998', '/n0019999']);
+  assert.equal(tree.length, 10_001);
+  await seen(tree, 190, 230);
+  assert.deepEqual([tree.length, tree.root.hasMore], [10_001, false]);
+  assert.ok(server.asked < 10, `asked ${server.asked} times`);
 });
 
 test('a place behind the end of a list that has become shorter makes no rows', async () => {

@@ -4,13 +4,26 @@ use crate::{
     raw::{Handshake, Raw},
     site::{Site, names},
 };
-use ostler_proto::{jute::Writer, op::Op};
+use ostler_proto::{acl::Perms, jute::Writer, op::Op};
 use serde_json::{Value, json};
 
 fn get_data(path: &str) -> Vec<u8> {
     let mut body = Vec::new();
     body.string(path);
     body.bool(false);
+    body
+}
+
+fn container(path: &str) -> Vec<u8> {
+    const CONTAINER: i32 = 4;
+    let mut body = Vec::new();
+    body.string(path);
+    body.buffer(Some(b""));
+    body.i32(1);
+    body.i32(Perms::ALL.0);
+    body.string("world");
+    body.string("anyone");
+    body.i32(CONTAINER);
     body
 }
 
@@ -27,6 +40,11 @@ fn clients_are_guessed_by_their_habits() {
     standard.ask(&[root()]);
     let mut curator = Raw::connect(at);
     curator.ask(&[(1, Op::GetData.code(), get_data("/zookeeper/config"))]);
+    let mut both = Raw::connect(at);
+    both.ask(&[
+        (1, Op::GetData.code(), get_data("/zookeeper/config")),
+        (2, Op::CreateContainer.code(), container("/c")),
+    ]);
     let mut c = Raw::connect(at);
     c.ask(&[(1_795_690_393, Op::GetData.code(), get_data("/"))]);
     let mut go = Raw::shake_hands(at, Handshake { read_only: None, ..Handshake::default() });
@@ -56,7 +74,8 @@ fn clients_are_guessed_by_their_habits() {
     );
     for (name, raw) in [
         ("java_or_kazoo", &standard),
-        ("curator", &curator),
+        ("perhaps_curator", &curator),
+        ("curator", &both),
         ("c", &c),
         ("no_flag", &go),
         ("silent", &silent),
@@ -66,7 +85,7 @@ fn clients_are_guessed_by_their_habits() {
         assert_eq!((&row["count"], &row["examples"]), (&json!(1), &json!([raw.address()])), "{name}");
         assert!(row["sentence"].as_str().unwrap().ends_with('.'));
     }
-    assert_eq!(page["plaintext"].as_u64().unwrap() + page["tls"].as_u64().unwrap(), 7 - closed(&page));
+    assert_eq!(page["plaintext"].as_u64().unwrap() + page["tls"].as_u64().unwrap(), 8 - closed(&page));
 }
 
 /// The connection of a client with an unknown operation may be closed.

@@ -21,16 +21,16 @@ async fn a_leader_of_ostler_is_fenced() {
     let fence = first.wait_for_leadership().await.unwrap();
     next.start();
     let before = world.group_when("/latch", |group| group["waiting"] == 1).await;
-    fence.multi().set_data("/state", b"1").commit().await.unwrap();
+    fence.multi().set_data("/state", b"1").await.unwrap();
     assert_eq!(before["hand_over"]["way"], "fence");
 
     let (status, answer) = world.hand_over("/latch", "fence");
     assert_eq!((status, &answer["done"]), (200, &json!(true)), "{answer}");
-    let refused = fence.multi().set_data("/state", b"2").commit().await;
+    let refused = fence.multi().set_data("/state", b"2").await;
     assert!(matches!(refused, Err(Error::NotHeld { .. })), "{refused:?}");
     let leads = timeout(PATIENCE, next.wait_for_leadership()).await.unwrap().unwrap();
     assert!(leads.token() > fence.token());
-    leads.multi().set_data("/state", b"3").commit().await.unwrap();
+    leads.multi().set_data("/state", b"3").await.unwrap();
     let until = tokio::time::Instant::now() + PATIENCE;
     while first.has_leadership() {
         assert!(tokio::time::Instant::now() < until, "the old leader leads on");

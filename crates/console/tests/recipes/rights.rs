@@ -60,6 +60,25 @@ async fn acls_decide_what_a_viewer_sees() {
     assert_eq!(group["hand_over"]["owns"].as_array().unwrap().len(), 1, "{group}");
 }
 
+/// A group that is shown to nobody is counted apart from those that others may see.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_below_too_many_znodes_are_counted() {
+    let world = World::start().await;
+    let client = world.client().await;
+    // The group, the znodes above it, and the root.
+    let below = |znodes: usize| "/a".repeat(znodes - 1);
+    for path in [below(64), format!("/b{}", below(64))] {
+        client.create(&path, b"").creating_parents().await.unwrap();
+        client.create(&format!("{path}/{LATCH}"), b"me").ephemeral_sequential().await.unwrap();
+    }
+    let (_, list) = world.get("/recipes");
+    let paths: Vec<_> = list["items"].as_array().unwrap().iter().map(|item| item["path"].clone()).collect();
+    assert_eq!((paths, &list["too_deep"], &list["left_out"]), (vec![json!(below(64))], &json!(1), &json!(0)));
+    let (status, refusal) = world.get(&format!("/recipes/group?path=/b{}", below(64)));
+    assert_eq!(status, 404, "{refusal}");
+    assert!(refusal["sentence"].as_str().unwrap().contains("more than 64 znodes"), "{refusal}");
+}
+
 /// Whoever may not read an ancestor does not learn what is below it, whatever the ACLs there are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ancestor_that_may_not_be_read_hides_what_is_below() {

@@ -34,9 +34,10 @@ fn names(rows: &[Value]) -> Vec<&str> {
 async fn fill(client: &Client, parent: &str, names: impl Iterator<Item = String>) {
     let names: Vec<String> = names.collect();
     for some in names.chunks(500) {
-        let multi =
-            some.iter().fold(client.multi(), |multi, name| multi.create(&format!("{parent}/{name}"), b""));
-        multi.commit().await.unwrap();
+        let multi = some
+            .iter()
+            .fold(client.multi(), |multi, name| multi.create(&format!("{parent}/{name}"), b"").and());
+        multi.await.unwrap();
     }
 }
 
@@ -65,7 +66,7 @@ async fn a_row_has_what_the_caller_may_see() {
         list,
         json!({
             "items": [open(&time), shut], "next": null, "truncated": false, "as_of_zxid": "0x5", "cversion": 2,
-            "changes_since": 0, "total": 2,
+            "changes_since": 0, "total": 2, "from": 0, "matching": 2,
         })
     );
     let (_, of_ann) = site.get_as("ann:pw", "tree/children?path=/p");
@@ -114,6 +115,59 @@ async fn orders_prefixes_and_limits() {
     let cursor = first["next"].as_str().unwrap();
     let (_, second) = site.get(&format!("tree/children?path=/p&limit=1&cursor={cursor}"));
     assert_eq!((&second["cversion"], &second["changes_since"]), (&first["cversion"], &json!(2)));
+}
+
+/// A place is reached at once, in each order, also in a list that is long.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_begins_at_any_place() {
+    let site = Site::start();
+    let client = site.client("").await;
+    for (parent, count) in [("/few", 30_usize), ("/many", 5000)] {
+        client.create(parent, b"").await.unwrap();
+        fill(&client, parent, (0..count).map(|n| format!("{}-{n:010}", ["a", "b", "c"][n % 3]))).await;
+        for sort in ["name", "sequence", "changed"] {
+            for query in
+                [format!("path={parent}&sort={sort}"), format!("path={parent}&sort={sort}&order=desc")]
+            {
+                for starts_with in ["", "b-", "x"] {
+                    let query = format!("{query}&starts_with={starts_with}");
+                    let rows = all(&site, &query, 1000);
+                    let names = names(&rows);
+                    for from in [0, 1, names.len() / 2, names.len().saturating_sub(1), names.len(), count + 9]
+                    {
+                        let (status, page) = site.get(&format!("tree/children?{query}&limit=3&from={from}"));
+                        assert_eq!(status, 200, "{page}");
+                        let expected: Vec<&str> = names.iter().skip(from).take(3).copied().collect();
+                        let got: Vec<&str> = page["items"]
+                            .as_array()
+                            .unwrap()
+                            .iter()
+                            .map(|row| row["name"].as_str().unwrap())
+                            .collect();
+                        assert_eq!(got, expected, "{query} {from}");
+                        assert_eq!(
+                            (&page["from"], &page["matching"]),
+                            (&json!(from), &json!(names.len())),
+                            "{query}"
+                        );
+                        assert_eq!(page["total"], json!(count));
+                        assert_eq!(page["next"].is_null(), from + 3 >= names.len(), "{query} {from}");
+                        if let Some(cursor) = page["next"].as_str() {
+                            let (_, next) =
+                                site.get(&format!("tree/children?{query}&limit=1&cursor={cursor}"));
+                            assert_eq!(next["items"][0]["name"], json!(names[from + 3]), "{query} {from}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let (_, page) = site.get("tree/children?path=/few&limit=1");
+    let both = format!("from=1&cursor={}", page["next"].as_str().unwrap());
+    for wrong in ["from=-1", "from=x", &both] {
+        let (status, answer) = site.get(&format!("tree/children?path=/few&{wrong}"));
+        assert_eq!((status, &answer["code"]), (400, &json!("BAD_REQUEST")), "{wrong}");
+    }
 }
 
 /// A child that exists throughout is there once, in each order, while others come and go.

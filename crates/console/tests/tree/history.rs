@@ -1,6 +1,6 @@
 //! The changes of one znode in the logs.
 
-use crate::server::{Site, base64, digest_id};
+use crate::server::{Site, acl, base64, digest_id};
 use ostler_client::{Acl, Id, Perms};
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ async fn the_life_of_a_znode_newest_first() {
     client.create("/other", b"x").await.unwrap();
     client.set_data("/n", b"two").await.unwrap();
     client.set_acl("/n", &[Acl::world(Perms::ALL)]).await.unwrap();
-    client.multi().set_data("/n", b"three").delete("/n", -1).create("/n", b"four").commit().await.unwrap();
+    client.multi().set_data("/n", b"three").delete("/n").create("/n", b"four").await.unwrap();
     client.delete("/n").await.unwrap();
     let session = json!(client.session_id().unwrap().to_string());
     let (status, page) = site.get("tree/history?path=/n");
@@ -40,6 +40,8 @@ async fn the_life_of_a_znode_newest_first() {
         json!({
             "zxid": zxid, "time_ms": times[time], "session": session, "kind": kind, "version": version,
             "data": data.map(base64), "length": data.map(str::len), "hidden": false,
+            "acl": (kind != "delete").then(|| acl(&["world:anyone:cdrwa"])), "acl_is_masked": false,
+            "znode": (kind != "delete").then(|| json!({ "kind": "persistent", "ttl_ms": null })),
         })
     };
     let expected = [
@@ -226,4 +228,71 @@ async fn sessions_are_for_those_who_may_see_the_server() {
     let plan = |login: &str| site.get_as(login, "tree/plan?path=/n").1;
     assert!(plan("ann:pw")["watches"].is_null() && plan("ann:pw")["owners"][0]["address"].is_null());
     assert!(plan("view:pw")["watches"].is_number() && plan("view:pw")["owners"][0]["address"].is_string());
+}
+
+/// A deleted znode can be put back as it was: with its ACL, and of its kind.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_change_tells_the_acl_and_the_kind_that_the_znode_had() {
+    let mut site = Site::start_with("admin.readOnly=false\nextendedTypesEnabled=true\n");
+    let client = site.client("ann:pw").await;
+    let both = || [ann(Perms::ALL).remove(0), Acl { perms: Perms::READ, id: Id::new("world", "anyone") }];
+    client.create("/box", b"1").container().await.unwrap();
+    client
+        .create("/ttl", b"1")
+        .ttl(std::time::Duration::from_millis(86_400_000))
+        .acl(both().to_vec())
+        .await
+        .unwrap();
+    client.create("/same", b"1").acl(both().to_vec()).await.unwrap();
+    client.create("/mine", b"1").ephemeral().await.unwrap();
+    client.create("/shut", b"1").acl(ann(Perms::ALL)).await.unwrap();
+    client.delete("/mine").await.unwrap();
+    client.close().await;
+    site.restart();
+    // An older log tells how these were created.
+    let client = site.client("ann:pw").await;
+    for path in ["/box", "/ttl", "/same", "/shut"] {
+        client.set_data(path, b"2").await.unwrap();
+    }
+    client.set_acl("/box", &both()).await.unwrap();
+    for path in ["/box", "/ttl", "/shut"] {
+        client.delete(path).await.unwrap();
+    }
+    let of = |login: &str, path: &str| -> Vec<(Value, Value, Value, Value)> {
+        let row = |row: &Value| ["kind", "acl", "acl_is_masked", "znode"].map(|key| row[key].clone());
+        all(&site, login, path, 9)
+            .iter()
+            .map(row)
+            .map(|[kind, acl, masked, znode]| (kind, acl, masked, znode))
+            .collect()
+    };
+    let whole = acl(&["digest:ann:pw:cdrwa", "world:anyone:r"]);
+    let masked = json!([
+        { "scheme": "digest", "id": "ann:x", "perms": "cdrwa" }, { "scheme": "world", "id": "anyone", "perms": "r" }
+    ]);
+    let open = acl(&["world:anyone:cdrwa"]);
+    let row = |kind: &str, acl: &Value, is_masked: bool, znode: (&str, Value)| {
+        (json!(kind), acl.clone(), json!(is_masked), json!({ "kind": znode.0, "ttl_ms": znode.1 }))
+    };
+    let gone = || (json!("delete"), json!(null), json!(false), json!(null));
+    let container = || ("container", json!(null));
+    assert_eq!(
+        of("ann:pw", "/box"),
+        [
+            gone(),
+            row("set_acl", &whole, false, container()),
+            row("set", &open, false, container()),
+            row("create", &open, false, container()),
+        ]
+    );
+    assert_eq!(of("", "/box")[1], row("set_acl", &masked, true, container()));
+    let ttl = || ("ttl", json!(86_400_000));
+    assert_eq!(of("ann:pw", "/ttl")[1], row("set", &whole, false, ttl()));
+    assert_eq!(of("", "/ttl")[1..], [row("set", &masked, true, ttl()), row("create", &masked, true, ttl())]);
+    // It exists, and no other ACL was ever set.
+    assert_eq!(of("ann:pw", "/same")[0], row("set", &whole, false, ("persistent", json!(null))));
+    assert_eq!(of("", "/same")[0], row("set", &masked, true, ("persistent", json!(null))));
+    assert_eq!(of("", "/mine")[1], row("create", &open, false, ("ephemeral", json!(null))));
+    // Somebody who could not read it does not see who could.
+    assert_eq!(of("", "/shut")[1], (json!("set"), json!(null), json!(false), json!(null)));
 }

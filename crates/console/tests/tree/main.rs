@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod children;
+mod dropped;
 mod history;
 mod reads;
 mod rights;

@@ -1,7 +1,7 @@
 //! The rights: for each identity, endpoint and ACL, the console does what a client of the same identity can do.
 
 use crate::server::{Site, base64, digest_id};
-use ostler_client::{Acl, Client, ErrorCode, Id, Perms};
+use ostler_client::{Acl, Client, ErrorCode, Id, Perms, Version};
 use serde_json::{Value, json};
 
 const LOGINS: [&str; 4] = ["", "ann:pw", "bob:pw", "super:secret"];
@@ -74,12 +74,14 @@ async fn both(site: &Site, client: &Client, (login, path): (&str, &str), what: &
             let sent = json!([{ "scheme": "world", "id": "anyone", "perms": "cdrwa" }]);
             [
                 post("set-acl", json!({ "path": path, "acl": sent, "version": 77 })),
-                client_code(client.set_acl(path, &[Acl::world(Perms::ALL)]).version(77).await),
+                client_code(
+                    client.set_acl(path, &[Acl::world(Perms::ALL)]).version(Version::Exactly(77)).await,
+                ),
             ]
         }
         "delete" => [
             post("delete", json!({ "path": kid, "version": 77 })),
-            client_code(client.delete(&kid).version(77).await),
+            client_code(client.delete(&kid).version(Version::Exactly(77)).await),
         ],
         other => panic!("{other}"),
     }
@@ -123,10 +125,10 @@ async fn rights_are_those_that_were_met(site: &Site, client: &Client, (login, pa
     let is_open = |result: Option<String>| result.as_deref() != Some("NOAUTH");
     let met = json!({
         "read": is_open(client_code(client.get_data(path).await)),
-        "write": is_open(client_code(client.set_data(path, b"z").version(77).await)),
+        "write": is_open(client_code(client.set_data(path, b"z").version(Version::Exactly(77)).await)),
         "create": is_open(client_code(client.create(&format!("{path}/kid"), b"").await)),
-        "delete": is_open(client_code(client.delete(&format!("{path}/kid")).version(77).await)),
-        "admin": is_open(client_code(client.set_acl(path, &[Acl::world(Perms::ALL)]).version(77).await)),
+        "delete": is_open(client_code(client.delete(&format!("{path}/kid")).version(Version::Exactly(77)).await)),
+        "admin": is_open(client_code(client.set_acl(path, &[Acl::world(Perms::ALL)]).version(Version::Exactly(77)).await)),
     });
     assert_eq!(*rights, met, "{login:?} {path}");
     if let Ok((acl, stat)) = client.get_acl(path).await {

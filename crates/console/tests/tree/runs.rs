@@ -1,8 +1,12 @@
 //! Changes of whole subtrees.
 
 use crate::server::{Site, acl, digest_id};
-use ostler_client::{Acl, Client, Id, Perms};
+use ostler_client::{Acl, Client, CreateMode, Id, Perms};
 use serde_json::{Value, json};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 fn ann(perms: Perms) -> Vec<Acl> {
     vec![Acl { perms, id: Id::new("digest", digest_id("ann:pw")) }]
@@ -14,7 +18,7 @@ async fn fill(client: &Client, parent: &str, count: usize) {
     }
     let names: Vec<String> = (0..count).map(|n| format!("{parent}/{n:06}")).collect();
     for some in names.chunks(500) {
-        some.iter().fold(client.multi(), |multi, path| multi.create(path, b"12")).commit().await.unwrap();
+        some.iter().fold(client.multi(), |multi, path| multi.create(path, b"12").and()).await.unwrap();
     }
 }
 
@@ -265,4 +269,64 @@ async fn what_cannot_be_copied_is_said_first() {
     let end = site.until_over("", &run);
     assert_eq!(end["state"], "stopped", "{end}");
     assert!(end["sentence"].as_str().unwrap().contains("The parent does not exist"), "{end}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn null_data_are_copied_as_null() {
+    let site = Site::start();
+    let client = site.client("").await;
+    client.create("/t", b"").without_data().await.unwrap();
+    client.create("/t/empty", b"").await.unwrap();
+    client.create("/t/null", b"").without_data().await.unwrap();
+    client.create("/t/null/below", b"x").await.unwrap();
+    let is_null = |path: &str| site.get(&format!("tree/data?path={path}")).1["is_null"] == true;
+    assert!(is_null("/t") && !is_null("/t/empty"));
+    let (_, run) = site.post("tree/copy", json!({ "from": "/t", "to": "/u" }));
+    let end = site.until_over("", &run);
+    assert_eq!((&end["state"], &end["done"]), (&json!("done"), &json!(4)), "{end}");
+    let copied = ["/u", "/u/empty", "/u/null", "/u/null/below"].map(is_null);
+    assert_eq!(copied, [true, false, true, false]);
+}
+
+/// The copy has the old ACL, so the original is kept.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_move_deletes_no_znode_whose_acl_has_changed_since_it_was_copied() {
+    let site = Site::start();
+    let client = site.client("").await;
+    fill(&client, "/t", 8000).await;
+    client.set_acl("/t/000001", &[Acl::world(Perms::ALL)]).await.unwrap();
+    let (_, run) = site.post("tree/copy", json!({ "from": "/t", "to": "/moved", "move": true }));
+    while client.exists("/moved/000002").await.unwrap().is_none() {}
+    client.set_acl("/t/000002", &[Acl { perms: Perms::READ, id: Id::new("world", "anyone") }]).await.unwrap();
+    let end = site.until_over("", &run);
+    assert_eq!((&end["state"], &end["left"]), (&json!("stopped"), &json!(["/t/000002"])), "{end}");
+    assert!(client.exists("/t/000002").await.unwrap().is_some());
+}
+
+/// Later znodes are not copied, so a queue cannot keep a copy busy for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_copy_of_a_queue_that_grows_ends() {
+    let site = Site::start();
+    let client = site.client("").await;
+    fill(&client, "/q", 2000).await;
+    let (writer, stop) = (site.client("").await, Arc::new(AtomicBool::new(false)));
+    let stopping = stop.clone();
+    let grows = tokio::spawn(async move {
+        let mut count = 0;
+        while !stopping.load(Ordering::Relaxed) {
+            let multi = (0..1000).fold(writer.multi(), |multi, _| {
+                multi.create("/q/job-", b"").mode(CreateMode::PersistentSequential).and()
+            });
+            multi.await.unwrap();
+            count += 1000;
+        }
+        count
+    });
+    let (_, run) = site.post("tree/copy", json!({ "from": "/q", "to": "/c" }));
+    let end = tokio::task::block_in_place(|| site.until_over("", &run));
+    stop.store(true, Ordering::Relaxed);
+    let grown = grows.await.unwrap();
+    assert_eq!((&end["state"], &end["done"]), (&json!("done"), &end["of"]), "{end}");
+    assert!(grown > 2000, "it has grown by {grown} only");
+    assert_eq!(json!(client.get_all_children_number("/c").await.unwrap() + 1), end["of"]);
 }

@@ -130,7 +130,7 @@ async fn a_search_goes_on_over_many_znodes_while_others_write() {
     client.create("/m", b"").await.unwrap();
     let names: Vec<String> = (0..6000).map(|n| format!("/m/s{n}")).collect();
     for some in names.chunks(500) {
-        some.iter().fold(client.multi(), |multi, path| multi.create(path, b"")).commit().await.unwrap();
+        some.iter().fold(client.multi(), |multi, path| multi.create(path, b"").and()).await.unwrap();
     }
     let writes = async {
         for n in 0..400 {

@@ -83,6 +83,51 @@ async fn a_znode_from_its_create_to_its_delete() {
     assert_eq!(site.post("tree/delete", json!({ "path": "/zookeeper" })).0, 409);
 }
 
+/// Versions begin at 0 with each create.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_znode_that_was_created_anew_is_not_the_one_that_was_seen() {
+    let site = Site::start();
+    let client = site.client("").await;
+    client.create("/n", b"old").await.unwrap();
+    let seen = site.get("tree/data?path=/n").1;
+    assert_eq!(seen["czxid"], site.get("tree/node?path=/n").1["stat"]["czxid"], "{seen}");
+    client.delete("/n").await.unwrap();
+    client.create("/n", b"new").await.unwrap();
+    let changes = |seen: &Value| {
+        let (czxid, mzxid) = (&seen["czxid"], &seen["mzxid"]);
+        [
+            ("tree/set", json!({ "data": base64("draft"), "czxid": czxid, "mzxid": mzxid })),
+            ("tree/set", json!({ "data": base64("draft"), "mzxid": mzxid })),
+            ("tree/set-acl", json!({ "acl": acl(&["world:anyone:cdrwa"]), "czxid": czxid })),
+            ("tree/delete", json!({ "czxid": czxid })),
+        ]
+        .map(|(change, mut body)| {
+            (body["path"], body["version"]) = (json!("/n"), json!(0));
+            (change, body)
+        })
+    };
+    for (change, body) in changes(&seen) {
+        let (status, answer) = site.post(change, body.clone());
+        assert_eq!((status, &answer["code"]), (409, &json!("BADVERSION")), "{change} {body}: {answer}");
+        let is_anew = !body["czxid"].is_null();
+        assert_eq!(answer["sentence"].as_str().unwrap().contains("created anew"), is_anew, "{answer}");
+        if change == "tree/set" {
+            assert_eq!(answer["theirs"]["data"], base64("new"), "{answer}");
+        }
+    }
+    let (data, stat) = client.get_data("/n").await.unwrap();
+    assert_eq!((&data[..], stat.version, stat.aversion), (&b"new"[..], 0, 0), "nothing was changed");
+    // The znode that is there now has been seen.
+    let [(set, body), _, (set_acl, with_acl), (delete, last)] = changes(&site.get("tree/data?path=/n").1);
+    assert_eq!(site.post(set_acl, with_acl).0, 200);
+    assert_eq!(site.post(set, body).0, 200);
+    assert_eq!(site.post(delete, last.clone()).1["code"], "BADVERSION", "the data were set");
+    let mut last = last;
+    last["version"] = json!(1);
+    assert_eq!(site.post(delete, last.clone()).0, 200);
+    assert_eq!(site.post(delete, last).1["code"], "NONODE");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_acl_is_tried_and_set() {
     let site = Site::start();

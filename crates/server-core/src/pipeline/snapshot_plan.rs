@@ -38,9 +38,8 @@ impl Server {
     /// Whether [`Input::TakeSnapshot`](crate::Input::TakeSnapshot) would begin a snapshot now.
     pub fn snapshot_turn(&self) -> SnapshotTurn {
         match self.mode() {
-            // The tree can have transactions that the next leader takes back.
+            // The tree can have transactions that the next leader takes back, or that are cut from the log now.
             Some(MemberMode::Looking | MemberMode::ReadOnly) => SnapshotTurn::NotServing,
-            _ if self.is_reloading() => SnapshotTurn::NotServing,
             _ if self.pipeline.snapshots.running => SnapshotTurn::Running,
             _ => SnapshotTurn::Free,
         }

@@ -81,3 +81,20 @@ impl Server {
         ensemble.connected_to().and_then(link).into_iter().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A learner that comes again and again has another connection each time.
+    #[test]
+    fn nothing_is_kept_of_connections_that_are_gone() {
+        let mut pings = Pings::default();
+        for number in 0..100 {
+            pings.sent(LinkId(number), Now::default());
+            pings.answered(LinkId(number), Now::default());
+            pings.gone(LinkId(number));
+        }
+        assert!(pings.of.is_empty(), "{pings:?}");
+    }
+}

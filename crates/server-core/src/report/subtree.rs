@@ -1,16 +1,19 @@
 //! A walk through a znode and everything below it, in steps: the caller takes some znodes under the lock, lets others go on,
-//! and continues behind them. Changes in between may or may not be seen; a znode that exists throughout is seen once.
+//! and continues behind them. Changes in between may or may not be seen; a znode that exists throughout is seen once. A
+//! queue may grow faster than the walk goes on, so of each parent the walk goes no further than to the last name that was
+//! there when it came.
 
 use super::znodes::{Seen, ZnodeReader, ZnodeRefusal};
 use crate::{requests::access, server::Server};
 use alloc::{string::String, vec::Vec};
+use core::cmp::Ordering;
 use ostler_proto::{
     acl::Perms,
     id::{SessionId, Zxid},
     path,
     stat::NodeKind,
 };
-use ostler_tree::{AclList, Znode};
+use ostler_tree::{AclList, Znode, sorted_strings::order};
 
 /// Names that are taken from a parent at once.
 const NAMES_AT_ONCE: usize = 128;
@@ -41,6 +44,8 @@ pub struct Visited {
     pub mzxid: Zxid,
     /// The version of its data.
     pub version: i32,
+    /// The version of its ACL.
+    pub aversion: i32,
     /// The bytes of its data.
     pub data_length: usize,
     /// The kind.
@@ -76,11 +81,23 @@ struct Level {
     names: Vec<String>,
     /// The last name that was taken.
     last: String,
+    /// The last name of all when there was more than could be taken at once.
+    end: Option<String>,
     is_begun: bool,
     has_more: bool,
     may_delete_children: bool,
     /// Whether the caller has DELETE at the parent of this one.
     may_be_deleted: bool,
+}
+
+impl Level {
+    /// Leaves out the names behind the end, which have come after the walk.
+    fn end_at_last(&mut self) {
+        let Some(end) = &self.end else { return };
+        let kept = self.names.partition_point(|name| order(name, end) != Ordering::Greater);
+        self.has_more &= kept == self.names.len();
+        self.names.truncate(kept);
+    }
 }
 
 /// The place of a walk. There is one path for all levels: paths may be long, and levels many.
@@ -136,6 +153,10 @@ impl Server {
                 let from = (&*level.last, level.is_begun);
                 level.names = self.tree.children_from(&walk.path, from, NAMES_AT_ONCE);
                 level.has_more = level.names.len() == NAMES_AT_ONCE;
+                if level.has_more && level.end.is_none() {
+                    level.end = self.tree.last_child(&walk.path);
+                }
+                level.end_at_last();
                 level.names.reverse();
             }
             let Some(name) = level.names.pop() else {
@@ -171,6 +192,7 @@ impl Server {
             length: node.path.len(),
             names: Vec::new(),
             last: String::new(),
+            end: None,
             is_begun: false,
             has_more: true,
             may_delete_children: self.allows(reader, node, Perms::DELETE),
@@ -188,6 +210,7 @@ impl Server {
             czxid: node.stat.czxid,
             mzxid: node.stat.mzxid,
             version: node.stat.version,
+            aversion: node.stat.aversion,
             data_length: node.data_len(),
             kind: node.stat.ephemeral_owner.kind(self.tree.types()),
             granted,
@@ -293,6 +316,34 @@ mod tests {
             assert_eq!((&*down[1504].0, &*down[1505].0), ("/a/m", "/a"));
             let begin: Vec<&str> = up.iter().take(5).map(|(path, _)| &**path).collect();
             assert_eq!(begin, ["/a", "/a/b", "/a/b/c", "/a/b/d", "/a/e"]);
+        }
+    }
+
+    /// Each step of the walk takes 200 names at most, and 500 come meanwhile.
+    #[test]
+    fn a_walk_through_a_queue_that_grows_ends() {
+        let reader = ZnodeReader::new(&[]);
+        for order in [WalkOrder::ParentsFirst, WalkOrder::ChildrenFirst] {
+            let mut server = server(&["/a", "/a/q"], &[]);
+            let mut length = 0;
+            let mut grow = |server: &mut Server| {
+                for _ in 0..500 {
+                    length += 1;
+                    let path = format!("/a/q/{length:010}");
+                    server.tree.restore_node(&path, None, StatPersisted::default(), (-1, None)).unwrap();
+                }
+            };
+            (0..6).for_each(|_| grow(&mut server));
+            let (mut walk, mut all) = server.begin_walk(&reader, "/a", order).unwrap();
+            let mut steps = 0;
+            while !walk.is_over() {
+                steps += 1;
+                assert!(steps < 100, "the walk does not end: it has come to {:?}", all.last());
+                all.extend(server.walk_on(&reader, &mut walk, 200));
+                grow(&mut server);
+            }
+            let seen = |path: &str| all.iter().filter(|visited| visited.path == path).count();
+            assert_eq!((seen("/a"), seen("/a/q"), seen("/a/q/0000003000")), (1, 1, 1));
         }
     }
 

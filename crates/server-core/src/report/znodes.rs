@@ -184,9 +184,12 @@ impl Server {
         }))
     }
 
-    /// Whether a znode with this ACL could be read by the caller.
-    pub fn is_readable_with(&self, reader: &ZnodeReader, acl: &[Acl]) -> bool {
-        self.granted(reader, &ostler_tree::acl_table::to_ref(acl, 0)).any_of(Perms::READ)
+    /// The permissions that the caller would have with this ACL, and the ACL as getACL would show it then.
+    pub fn acl_as_seen(&self, reader: &ZnodeReader, acl: &[Acl]) -> (Perms, Option<Vec<Acl>>) {
+        let list = ostler_tree::acl_table::to_ref(acl, 0);
+        let granted = self.granted(reader, &list);
+        let is_seen = granted.any_of(READ_OR_ADMIN);
+        (granted, is_seen.then(|| shown_acl(&list, granted.any_of(Perms::ADMIN))))
     }
 
     /// A parent, and the names of its children from a place on, in the order of [`ostler_tree::sorted_strings::order`], at
@@ -203,6 +206,19 @@ impl Server {
             NamesFrom::After(name) => (name, true),
         };
         Ok((self.parent(node), self.tree.children_from(path, (name, is_after), max)))
+    }
+
+    /// A parent, of the names of its children that begin with a text those from a place on, counted from 0, in the order of
+    /// [`ostler_tree::sorted_strings::order`] and at most `max`, and the number of all that begin with it.
+    pub fn child_names_at(
+        &self,
+        reader: &ZnodeReader,
+        path: &str,
+        (place, max): ((&str, usize), usize),
+    ) -> Seen<(ParentReport, Vec<String>, usize)> {
+        let node = self.seen(reader, path, Perms::READ)?;
+        let (names, matching) = self.tree.children_at(path, place, max);
+        Ok((self.parent(node), names, matching))
     }
 
     /// A parent, and the whole list of its children's names, encoded as in a reply.

@@ -2,7 +2,8 @@
 
 use crate::{
     follower::Follower,
-    member::{Member, at, config},
+    member::{Member, SESSION, at, config},
+    own_writes::many_reads,
 };
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
@@ -116,6 +117,45 @@ fn the_move_ends_when_a_quorum_has_the_border_and_the_epoch_before_is_committed(
     member.hears(LinkId(2), Packet::Ack(at(3, 1)));
     assert_eq!(member.server.tree().last_processed(), at(3, 1));
     assert_eq!(member.server.elections().unwrap().searches.len(), 1, "no election");
+}
+
+/// It says that everything before the epoch is applied.
+#[test]
+fn a_leader_shows_the_epoch_before_until_the_move_is_over() {
+    let mut member = leader();
+    let shown = |member: &Member| member.server.member_report().unwrap().epoch;
+    for _ in 0..2 {
+        write(&mut member);
+    }
+    promise(&mut member, 2);
+    assert_eq!(shown(&member), Epoch(2), "nothing is committed, and no other server has the border");
+    member.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    assert_eq!((member.server.tree().last_processed(), shown(&member)), (at(2, 2), Epoch(2)));
+    member.hears(LinkId(2), Packet::Ack(at(3, 0)));
+    assert_eq!(shown(&member), THREE);
+}
+
+/// A quorum has everything before the border on disk. But here a long read is under way, and commits wait for its end.
+#[test]
+fn the_move_does_not_end_while_a_commit_before_the_border_waits_for_its_turn() {
+    let mut leader = Follower { member: leader(), leader: LinkId(2), session: SESSION };
+    let conn = leader.connect_for_new_session(1);
+    leader.member.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    write(&mut leader.member);
+    promise(&mut leader.member, 2);
+    assert!(border_to(&leader.member, LinkId(3), THREE).is_some());
+    leader.request(conn, Op::MultiRead, &many_reads(10_000));
+    assert!(leader.member.server.has_backlog(), "the read is under way");
+    for zxid in [at(2, 2), at(3, 0)] {
+        leader.member.hears(LinkId(2), Packet::Ack(zxid));
+    }
+    let state = |leader: &Follower| {
+        let server = &leader.member.server;
+        (server.tree().last_processed(), server.member_report().unwrap().epoch)
+    };
+    assert_eq!(state(&leader), (at(2, 1), Epoch(2)));
+    leader.member.passes(100);
+    assert_eq!(state(&leader), (at(2, 2), THREE));
 }
 
 /// As today: an election follows.

@@ -125,3 +125,32 @@ fn a_leader_answers_for_a_session_after_what_that_has_under_way() {
     // Java's observer masters know one asker at a time, and drop what comes out of turn.
     assert!(told(&alive) < told(&unknown));
 }
+
+/// Many clients come back at once when a server ends, while others write. None waits for the writes of others.
+#[test]
+fn a_leader_answers_at_once_for_a_session_that_has_nothing_under_way() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    member.leads_with(&[2, 3], &ensemble, 2);
+    let creates = |member: &mut Member, session: SessionId| {
+        let (code, body, ids) = (Op::CreateSession.code(), TIMEOUT_MS.to_be_bytes(), Vec::new());
+        let body = body.as_slice().into();
+        member.hears(LinkId(2), Packet::Request { session, cxid: 1, code, body, ids });
+    };
+    let answered_at_once = |member: &mut Member, session: SessionId, valid: bool| {
+        member.effects.clear();
+        member.hears(LinkId(3), Packet::Revalidate { session, timeout_ms: TIMEOUT_MS });
+        member.has_told(3, &Packet::Revalidated { session, valid })
+    };
+    let (other, unknown) = (SessionId(8), SessionId(9));
+    creates(&mut member, SESSION);
+    member.hears(LinkId(2), Packet::Ack(at(2, 1)));
+    creates(&mut member, other);
+    assert!(answered_at_once(&mut member, SESSION, true), "its last write is done");
+    assert!(!answered_at_once(&mut member, other, true));
+    assert!(!answered_at_once(&mut member, unknown, false), "the answers keep the order of the questions");
+    member.hears(LinkId(2), Packet::Ack(at(2, 2)));
+    assert!(member.has_told(3, &Packet::Revalidated { session: unknown, valid: false }));
+    creates(&mut member, SessionId(10));
+    assert!(answered_at_once(&mut member, unknown, false), "the earlier questions are answered");
+}

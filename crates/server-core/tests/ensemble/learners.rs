@@ -1,10 +1,14 @@
 //! A server that follows a leader, or tries to connect to it.
 
-use crate::member::{Member, at, config};
+use crate::{
+    configurations::tree_with,
+    member::{Member, SESSION, at, config},
+};
 use ostler_proto::{
     id::{Epoch, ServerId, Zxid},
     quorum_packet::{LearnerInfo, PROTOCOL_VERSION, Packet},
     stat::ExtendedTypes,
+    txn::{DIGEST_VERSION, Txn, TxnDigest, TxnHeader, TxnRecord},
 };
 use ostler_server_core::{Effect, Input, PeerMessage, PersistOp};
 use ostler_tree::Tree;
@@ -117,4 +121,31 @@ fn a_learner_that_waits_for_the_log_is_not_refused_as_silent() {
         member.passes(1_000);
     }
     assert!(!member.has_hung_up(three));
+}
+
+/// A Java leader sends its tree while it changes, so transactions up to the border may be in it, or not yet. From there on
+/// the digests have to be right again: by them an operator learns that two servers have different trees.
+#[test]
+fn digests_count_again_once_the_whole_of_a_leaders_tree_has_come() {
+    let ensemble = config(&[1, 2, 3], at(1, 0));
+    let mut member = Member::start(&ensemble, None, Tree::fresh(ExtendedTypes::default()), 1);
+    let link = member.follows(&[2, 3], &ensemble, 2);
+    member.step(Input::Snap { link, tree: Box::new(tree_with(&[&config(&[1, 2, 3], at(1, 5))])) });
+    let hears_of_session = |member: &mut Member, zxid: Zxid| {
+        let txn = Txn::CreateSession { timeout_ms: 4_000 };
+        let header = TxnHeader { session: SESSION, cxid: 0, zxid, time_ms: 0, code: txn.code() };
+        let wrong = Some(TxnDigest { version: DIGEST_VERSION, tree: 1 });
+        let mut bytes = Vec::new();
+        TxnRecord { header, txn, digest: wrong }.write(&mut bytes);
+        member.hears_proposal(link, zxid, bytes);
+    };
+    hears_of_session(&mut member, at(2, 1));
+    member.hears(link, Packet::Commit(at(2, 1)));
+    member.hears_new_leader(link, 2, &ensemble);
+    member.hears(link, Packet::UpToDate);
+    assert_eq!(member.server.tree().last_processed(), at(2, 1));
+    assert_eq!(member.server.tree().digest_mismatches(), 0, "it may have been in the tree already");
+    hears_of_session(&mut member, at(2, 2));
+    member.hears(link, Packet::Commit(at(2, 2)));
+    assert_eq!(member.server.tree().digest_mismatches(), 1);
 }

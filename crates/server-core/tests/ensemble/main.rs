@@ -19,6 +19,7 @@ mod learners;
 mod local_sessions;
 mod lost_disks;
 mod member;
+mod member_reports;
 mod observers;
 mod other_ensembles;
 mod own_writes;
@@ -30,6 +31,7 @@ mod reconfigurations;
 #[path = "../log/said.rs"]
 mod said;
 mod sessions;
+mod snapshots;
 mod synchronising;
 mod waits;
 mod ways_out;

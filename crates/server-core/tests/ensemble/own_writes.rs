@@ -135,7 +135,7 @@ fn a_session_that_comes_back_to_the_leader_reads_its_own_writes() {
     }
 }
 
-fn many_reads(count: usize) -> Vec<u8> {
+pub(crate) fn many_reads(count: usize) -> Vec<u8> {
     let mut reads = Vec::new();
     for _ in 0..count {
         reads.i32(Op::GetData.code());

@@ -1,7 +1,7 @@
 //! A client of a follower, and its session at the leader.
 
 use crate::{
-    follower::Follower,
+    follower::{Follower, XID},
     member::{Member, SESSION, at, config},
 };
 use ostler_proto::{
@@ -10,7 +10,7 @@ use ostler_proto::{
 };
 use ostler_server_core::{
     ConnId, Effect, Input, Now, PeerMessage,
-    sessions::ends::{ActingOperator, EndCause, EndsQuery, HostState},
+    sessions::ends::{ActingOperator, EndCause, EndedPart, EndsQuery, HostState},
 };
 use ostler_tree::Tree;
 use ostler_zab::leading::LinkId;
@@ -130,6 +130,28 @@ fn both_records_of_a_silent_client_show_what_its_host_did() {
     let report = follower.member.server.session_ends(Now::default(), &all);
     let hosts: Vec<_> = report.ends.iter().filter_map(|end| Some(end.connection.as_ref()?.host)).collect();
     assert_eq!(hosts, [HostState::Silent; 2], "{report:?}");
+}
+
+/// Many clients hang up as soon as they have asked for the end. The transaction comes later, and names their request.
+#[test]
+fn a_session_that_its_client_has_closed_is_recorded_so_also_if_the_client_is_gone_by_then() {
+    for hangs_up in [false, true] {
+        let mut follower = Follower::start();
+        let conn = follower.reconnect(1);
+        follower.request(conn, Op::CloseSession, &[]);
+        if hangs_up {
+            let (cause, host) = (EndCause::ConnectionClosed, HostState::Closed);
+            follower.member.step(Input::ConnectionLost { conn, cause, host });
+            follower.member.step(Input::Disconnected { conn });
+        }
+        follower.hears_of(at(2, 2), XID, Txn::CloseSession(None));
+        follower.commits(at(2, 2));
+        let all = EndsQuery { limit: 10, ..EndsQuery::default() };
+        let ends = follower.member.server.session_ends(Now::default(), &all).ends;
+        let of_session = ends.iter().filter(|end| end.part == EndedPart::Session);
+        let causes: Vec<&EndCause> = of_session.map(|end| &end.cause).collect();
+        assert_eq!(causes, [&EndCause::ClosedByClient], "the client hangs up: {hangs_up}");
+    }
 }
 
 fn ann() -> ActingOperator {

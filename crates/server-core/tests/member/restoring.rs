@@ -68,6 +68,22 @@ fn a_write_after_a_restoration_waits_for_its_own_record() {
     assert_eq!(m.ask(a, exists("/undone")), Err(ErrorCode::NoNode));
 }
 
+/// The data of the first are not this server's any more, and those of the second are not on disk yet.
+#[test]
+fn a_restoration_is_done_when_the_one_that_took_its_place_is_on_disk() {
+    let mut m = Member::new();
+    let a = m.join();
+    m.ask(a, create("/kept")).unwrap();
+    let (first, second) = (tree_of(&m), tree_of(&m));
+    m.step(Input::Restore { tree: first });
+    let of_the_first = m.disk.waiting();
+    m.step(Input::Restore { tree: second });
+    m.disk_does(of_the_first);
+    assert_eq!(m.server.restorations(), 0);
+    m.flush();
+    assert_eq!(m.server.restorations(), 2);
+}
+
 #[test]
 fn a_restoration_by_a_later_snapshot_goes_forward() {
     let mut other = Member::new();

@@ -113,6 +113,18 @@ fn a_lost_connection_and_the_expiry_that_follows_are_linked() {
     }
 }
 
+#[test]
+fn a_connection_that_the_server_closes_before_its_session_is_open_has_no_record() {
+    let mut m = Member::new();
+    let conn = m.dial();
+    m.shake_hands(conn, TIMEOUT_MS, SessionId::NONE, &[0; 16]);
+    m.step(Input::CloseConnection(conn));
+    m.step(Input::ConnectionLost { conn, cause: EndCause::TooManyUnread, host: HostState::Unknown });
+    m.step(Input::Disconnected { conn });
+    let all = m.server.session_ends(m.now, &EndsQuery { limit: 100, ..EndsQuery::default() });
+    assert!(all.ends.is_empty(), "{:?}", all.ends);
+}
+
 /// The server cannot know of a client that comes back after its end whether the network or the client was slow to
 /// notice; but the client's side has dropped the connection, and reached no server for the rest of the timeout.
 #[test]

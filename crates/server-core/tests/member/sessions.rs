@@ -10,7 +10,7 @@ use ostler_proto::{
     password::password_of,
     request::{MultiReadOp, PathWatch, Request},
 };
-use ostler_server_core::{CoreConfig, Input};
+use ostler_server_core::{CoreConfig, Input, report::clients::CutTimeout};
 
 const TICK_MS: u64 = 2000;
 
@@ -45,6 +45,19 @@ fn a_timeout_is_negotiated_within_the_limits() {
         assert_eq!(response.password, password_of(response.session));
         let again = m.rejoin(Client { conn, session: response.session }, asked);
         assert!(m.server.is_open(again.conn));
+    }
+}
+
+/// A client that gets more than it wanted, or just that, has nothing to complain of.
+#[test]
+fn the_timeouts_that_were_cut_down_are_noted_and_no_others() {
+    for (asked_ms, cut_to) in
+        [(1, None), (10_000, None), (40_000, None), (40_001, Some(40_000)), (i32::MAX, Some(40_000))]
+    {
+        let mut m = Member::new();
+        m.join_for(asked_ms);
+        let expected = cut_to.map(|got_ms| CutTimeout { address: [10, 0, 0, 1].into(), asked_ms, got_ms });
+        assert_eq!(m.server.client_notes(10).cut, Vec::from_iter(expected), "{asked_ms}");
     }
 }
 

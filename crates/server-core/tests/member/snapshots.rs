@@ -93,6 +93,27 @@ fn an_operator_takes_a_snapshot_once_none_is_written() {
     assert!((50..=101).contains(&(m.applied().0 - start)), "the next one counts from it");
 }
 
+/// An operator sees by it how much a restart has to replay.
+#[test]
+fn the_transactions_since_the_last_snapshot_are_counted() {
+    let config = every(1000);
+    let tree = ostler_tree::Tree::fresh(config.types);
+    let mut m = Member::with(config.clone());
+    m.server = ostler_server_core::Server::new(config, tree, 40, m.now);
+    let a = m.join();
+    write(&mut m, a, 5);
+    assert_eq!(
+        m.server.records_since_snapshot(),
+        40 + 1 + 5,
+        "the replayed ones, the session and the writes"
+    );
+    m.step(Input::TakeSnapshot);
+    assert_eq!(m.server.records_since_snapshot(), 0);
+    write(&mut m, a, 2);
+    m.step(Input::SnapshotDone);
+    assert_eq!(m.server.records_since_snapshot(), 2, "it counts from the beginning of the snapshot");
+}
+
 #[test]
 fn replayed_transactions_count_towards_the_next_snapshot() {
     let config = every(100);

@@ -55,8 +55,7 @@ impl ClientConn {
             }
             End::Garbage(garbage) => EndCause::BadFrame { problem: garbage.to_string() },
             End::Stalled(blocked_ms) => EndCause::SlowReader { blocked_ms: *blocked_ms },
-            // Only notifications that pile up close an outbox without the core.
-            _ if self.outbox.is_closing() => EndCause::TooManyUnread,
+            _ if self.outbox.is_overfull() => EndCause::TooManyUnread,
             End::Io(error) => match error.kind() {
                 ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
                     EndCause::ConnectionReset

@@ -116,8 +116,8 @@ pub(super) struct OwnLine {
 pub(super) enum Deployment {
     /// A standalone server without a server.N line.
     WithoutLine,
-    /// A standalone server with a server.N line.
-    Standalone(OwnLine),
+    /// A standalone server with a server.N line, and the hosts of that line.
+    Standalone(OwnLine, Vec<String>),
     /// A member of an ensemble.
     Ensemble(Box<EnsembleSettings>, OwnLine),
 }
@@ -127,7 +127,7 @@ impl Deployment {
     pub(super) fn own(&self) -> Option<&OwnLine> {
         match self {
             Deployment::WithoutLine => None,
-            Deployment::Standalone(own) | Deployment::Ensemble(_, own) => Some(own),
+            Deployment::Standalone(own, _) | Deployment::Ensemble(_, own) => Some(own),
         }
     }
 }
@@ -143,7 +143,8 @@ pub(super) fn deployment(
     match (lines.servers.as_slice(), servers.as_slice()) {
         ([], _) => without_servers(settings).map(|()| Deployment::WithoutLine),
         ([entry], [(_, server)]) if !server.observer && settings.bool("standaloneEnabled") => {
-            Ok(Deployment::Standalone(OwnLine { entry: entry.clone(), client: server.client.clone() }))
+            let hosts = server.addresses.iter().map(|address| address.host.clone()).collect();
+            Ok(Deployment::Standalone(OwnLine { entry: entry.clone(), client: server.client.clone() }, hosts))
         }
         _ => ensemble(file, settings, &lines, data_dir),
     }

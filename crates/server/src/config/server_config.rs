@@ -110,7 +110,7 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     }
     let timeouts = SessionTimeouts::from_settings(settings)?;
     let schemes = enforced_schemes(settings)?;
-    if let Deployment::Standalone(own) = &deployment {
+    if let Deployment::Standalone(own, _) = &deployment {
         note_standalone(settings, own);
     }
     note_lowered(settings, "jute.maxbuffer", LONGEST_FIELD as u32);
@@ -120,7 +120,11 @@ pub(super) fn from_file(file: &str, settings: &mut Settings) -> Result<ServerCon
     sasl::check_rules(settings)?;
     let session_passwords = SessionPasswords::from_settings(settings)?;
     let audit = AuditSettings::from_settings(settings, data_dir.as_ref())?;
-    let admin = AdminSettings::from_settings(file, settings)?;
+    let mut admin = AdminSettings::from_settings(file, settings)?;
+    // A member learns the hosts of all members; a standalone server has only its own line.
+    if let (Some(admin), Deployment::Standalone(_, hosts)) = (&mut admin, &deployment) {
+        admin.host_names.extend_from_slice(hosts);
+    }
     let metrics = MetricsSettings::from_settings(settings)?;
     let mut config = assemble(settings, client_address, data_dir.into(), timeouts, schemes);
     config.sessions.session_passwords = session_passwords;

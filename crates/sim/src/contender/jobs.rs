@@ -118,7 +118,7 @@ async fn rest(control: &JobControl) {
 
 async fn write(control: &JobControl, holder: Holding, fence: &Fence) {
     let token = holder.token.to_string();
-    if fence.multi().set_data(&holder.resource.guarded(), token).commit().await.is_ok() {
+    if fence.multi().set_data(&holder.resource.guarded(), token).await.is_ok() {
         control.note(Note::Wrote(holder));
     }
 }

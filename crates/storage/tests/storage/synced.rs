@@ -15,7 +15,7 @@ use ostler_storage::{
     error::Result,
     folders::DataFolders,
     recover::{RecoverOptions, recover},
-    txnlog::{LogOptions, LogReader, TornTail, TxnLog},
+    txnlog::{LogFileReader, LogOptions, LogReader, TornTail, TxnLog, synced_through},
 };
 use std::{
     path::{Path, PathBuf},
@@ -334,4 +334,18 @@ fn a_long_record_without_its_end_byte_and_with_a_hole_is_torn() {
     });
     let (found, torn) = read(&disk).unwrap();
     assert_eq!((found.len(), torn.unwrap().offset), (0, 16));
+}
+
+#[test]
+fn whoever_reads_one_file_learns_how_far_it_was_synced() {
+    let (disk, records) = written(&[&[100, 200], &[300]], 7);
+    let file = LogFileReader::open(&disk, &log_file()).unwrap();
+    // The mark is one batch behind.
+    let through = starts(&records)[2] as u64;
+    assert_eq!(synced_through(&disk, &folders().logs, &file, Zxid(1)).unwrap(), through);
+    assert_eq!(
+        synced_through(&disk, &folders().logs, &file, Zxid(2)).unwrap(),
+        0,
+        "the mark is of another file"
+    );
 }

@@ -77,6 +77,16 @@ fn the_move_ends_when_a_quorum_has_the_border_on_disk_and_all_before_it_is_commi
 }
 
 #[test]
+fn only_the_leaders_own_acknowledgement_comes_from_its_disk() {
+    let mut rig = led(&[1, 2]);
+    rig.begin_move();
+    rig.accepted_saved();
+    rig.hear(1, ack_epoch(5, 1));
+    assert_eq!(rig.current_saved(), [], "its disk is one of three");
+    assert_eq!(rig.hear(1, FromLearner::Ack(begin(6))), [Out::BorderOnDisk(SIX)]);
+}
+
+#[test]
 fn a_move_waits_until_all_learners_are_synchronized_and_can_move() {
     let mut rig = led(&[1, 2]);
     rig.hear(4, info(4, 5, true));

@@ -115,7 +115,7 @@ impl Ledger {
             }
             Effect::Ended { .. } => self.has_ended = true,
             Effect::SaslToken { attempt, .. } => assert_eq!(attempt, self.attempt),
-            Effect::State(_) | Effect::ProbeReadWrite { .. } => {}
+            Effect::State(_) | Effect::ProbeReadWrite { .. } | Effect::EachServerFailed => {}
         }
     }
 

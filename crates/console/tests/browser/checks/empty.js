@@ -4,7 +4,7 @@ import { close, has, inspect, open, profile } from '../browser.js';
 
 /** @type {[string, string, string][]} */
 const PAGES = [
-  ['ensemble', 'ensemble', 'There are no links.'], ['elections', 'elections', 'Nobody to elect: this is a standalone server.'], ['tree', 'tree?path=/zookeeper/config', 'This znode has no data.'],
+  ['ensemble', 'ensemble', 'There are no links.'], ['the card of a server', 'ensemble', 'This server is standalone'], ['elections', 'elections', 'Nobody to elect: this is a standalone server.'], ['tree', 'tree?path=/zookeeper/config', 'This znode has no data.'],
   ['sessions', 'sessions', 'No client is connected to'], ['ended sessions', 'sessions?state=ended', 'No session has ended since the servers started.'],
   ['leadership', 'leadership', 'No group of leaders or locks is recognised.'], ['watches', 'watches', 'watches anything.'], ['operations', 'operations', 'No operation took longer than'],
   ['metrics', 'metrics', 'Operations per second'], ['configuration', 'configuration', 'window.__hacked'], ['disk', 'disk', 'They grow by'], ['clients', 'clients', 'No request was refused.'],

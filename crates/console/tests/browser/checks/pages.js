@@ -26,8 +26,13 @@ export const refuse = (page) => page.route(/\/api\/v1\/(?!me$)/, (route) => rout
 /** Answers nothing but who one is. */
 const hold = (page) => page.route(/\/api\/v1\/(?!me$)/, () => {});
 
-
-const checks = {};
+const checks = {
+  async 'the trees of three servers are compared by their digests'({ admin }) {
+    const page = await open(admin, 'ensemble');
+    await has(page, '= equal');
+    await close(page);
+  },
+};
 for (const [name, hash, text] of PAGES) {
   checks[`${name} with data`] = async ({ admin, axe }) => {
     const page = await open(admin, hash);

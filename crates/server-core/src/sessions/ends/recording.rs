@@ -52,13 +52,16 @@ impl Server {
 
     /// The shell has lost a connection, or gives it up.
     pub(crate) fn connection_lost(&mut self, now: Now, conn: ConnId, cause: EndCause, host: HostState) {
-        let recorded = self.connections.get(conn).and_then(|state| state.end);
-        match recorded {
+        let Some(state) = self.connections.get(conn) else { return };
+        let was_closed = state.is_closed();
+        match state.end {
             // It was closed by this server; now it is known what the client's host did.
             Some(_) if host != HostState::Unknown => {
                 self.ends.note_host(conn.0, host);
             }
             Some(_) => {}
+            // This server has closed it before it had a session, which leaves no record.
+            None if was_closed => {}
             None => self.record_connection(now, conn, cause),
         }
     }

@@ -81,6 +81,13 @@ fn names_of_the_admin_server_are_plain() {
 }
 
 #[test]
+fn the_host_of_the_only_line_is_a_name_of_a_standalone_server() {
+    let alone = config_of_lines("server.1=zk1.example.com:2888:3888\nadmin.hostNames=zk.example.com\n");
+    assert!(alone.ensemble.is_none());
+    assert_eq!(alone.admin.unwrap().host_names, ["zk.example.com", "zk1.example.com"]);
+}
+
+#[test]
 fn without_a_client_certificate_no_trust_store_is_needed() {
     let lines = "admin.portUnification=true\nssl.quorum.keyStore.location=/key.pem\n";
     let https = config_of_lines(lines).admin.unwrap().https.unwrap();
