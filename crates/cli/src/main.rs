@@ -16,6 +16,7 @@ mod restore;
 mod server;
 mod shell;
 mod systemd;
+mod testserver;
 mod tls_options;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -53,6 +54,7 @@ enum Command {
     Backup(backup::BackupArgs),
     Restore(Box<restore::RestoreArgs>),
     Inspect(inspect::InspectArgs),
+    Testserver(testserver::TestserverArgs),
 }
 
 fn main() -> ExitCode {
@@ -84,5 +86,6 @@ fn run(command: Command) -> ExitCode {
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
         Command::Inspect(args) => inspect::run(&args),
+        Command::Testserver(args) => testserver::run(&args),
     }
 }

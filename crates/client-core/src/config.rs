@@ -33,8 +33,12 @@ pub enum SaslLogin {
 /// The configuration of a session.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The number of servers, at least one. Effects name a server by its index.
+    /// The number of servers. Effects name a server by its index. With 0 the client waits for
+    /// [`Input::Servers`](crate::Input::Servers).
     pub hosts: usize,
+    /// The rank of each server by its index; 0 for servers beyond the end of the list. Servers of a lower rank are tried
+    /// first.
+    pub ranks: Vec<u8>,
     /// The seed for the order of the servers and for the waits between attempts.
     pub seed: u64,
     /// The session timeout to ask for. The server may grant another one.
@@ -64,6 +68,7 @@ impl Config {
     pub fn new(hosts: usize, seed: u64) -> Config {
         Config {
             hosts,
+            ranks: Vec::new(),
             seed,
             session_timeout: Duration::from_secs(40),
             tick_time: None,

@@ -100,6 +100,9 @@ pub enum Effect {
         /// The server's index.
         host: usize,
     },
+    /// Each server has failed since the last connection that held. The addresses may be out of date:
+    /// if there are newer ones, step with [`Input::Servers`](crate::Input::Servers).
+    EachServerFailed,
     /// The client is closed. No effect follows.
     Ended {
         /// The last session.

@@ -1,6 +1,6 @@
 //! The inputs of a session.
 
-use crate::config::AuthInfo;
+use crate::{config::AuthInfo, hosts::RankedHost};
 use alloc::vec::Vec;
 use ostler_proto::{id::SessionId, request::Request};
 
@@ -27,6 +27,16 @@ pub enum SaslStep {
     Refused,
     /// There is no ticket now. The next attempt may have one.
     Unavailable,
+}
+
+/// The fate of an established connection when the servers change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnChange {
+    /// It stays, even if its server is not in the new list. The list counts from the next attempt on.
+    Stay,
+    /// As with ZooKeeper's `updateServerList`: the session moves off a server that is not in the new list, and, if the
+    /// list has grown, with the probability at which all servers get equally many clients.
+    Rebalance,
 }
 
 /// An event for [`Session::step`](crate::Session::step).
@@ -84,6 +94,16 @@ pub enum Input<'a> {
         /// The server's index.
         host: usize,
     },
+    /// The servers have changed. An empty list has no effect.
+    Servers {
+        /// All servers of the new list, each once.
+        servers: &'a [RankedHost],
+        /// Whether an established connection stays.
+        on_change: OnChange,
+    },
+    /// The application wants another server. The session waits for the answers to what it has sent, at most for a quarter
+    /// of its timeout, and connects to another server then. Without a connection or another server it has no effect.
+    MoveOff,
     /// The time of [`Session::next_deadline`](crate::Session::next_deadline) has come.
     Deadline,
 }

@@ -2,6 +2,7 @@
 
 mod auth;
 mod handshake;
+mod moving;
 mod online;
 mod requests;
 mod sasl;
@@ -9,7 +10,7 @@ mod sasl;
 use crate::{
     config::Config,
     effect::{Effect, Effects, Failure},
-    hosts::Hosts,
+    hosts::{Hosts, RankedHost},
     input::{AttemptId, Input, RequestId},
     liveness::Liveness,
     rearm,
@@ -37,6 +38,8 @@ use sasl::Exchange;
 const SETTLED: Duration = Duration::from_secs(1);
 /// The least time for one attempt to connect.
 const ATTEMPT_MIN: Duration = Duration::from_millis(200);
+/// A time that does not come: no server is known.
+const NEVER: Mono = Mono(Duration::MAX);
 /// The first and the longest wait between probes for a server that can write.
 const PROBE_MIN: Duration = Duration::from_millis(100);
 const PROBE_MAX: Duration = Duration::from_secs(60);
@@ -47,6 +50,10 @@ pub struct Session {
     config: Config,
     hosts: Hosts,
     link: Link,
+    /// The server of the last attempt.
+    dialed: usize,
+    /// The session waits for answers before it moves to another server. It does so until this time.
+    leaving: Option<Mono>,
     attempts: u64,
     /// The session at the servers, if there is one.
     granted: Option<Granted>,
@@ -67,6 +74,21 @@ pub struct Session {
     /// The newest zxid seen in a reply while all watches were set. A new connection sets the watches as of this zxid: a
     /// connection can be lost between the events of one change, so the zxid of an event does not count.
     replied: Zxid,
+}
+
+/// A session's id and password, by which a connection takes it over. `Debug` leaves out the password.
+#[derive(Clone, Copy)]
+pub struct Credentials {
+    /// The session's id.
+    pub session: SessionId,
+    /// The password that the server has given it.
+    pub password: Password,
+}
+
+impl core::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Credentials").field("session", &self.session).finish_non_exhaustive()
+    }
 }
 
 /// The session as the server has granted it.
@@ -106,10 +128,13 @@ struct Probe {
 impl Session {
     /// A session that is not connected. Its first deadline is `now`.
     pub fn new(config: Config, now: Mono) -> Session {
-        assert!(config.hosts > 0, "a session needs a server to connect to");
+        let rank = |host: usize| config.ranks.get(host).copied().unwrap_or_default();
+        let servers = (0..config.hosts).map(|host| RankedHost { host, rank: rank(host) });
         Session {
-            hosts: Hosts::new(config.hosts, config.seed),
-            link: Link::Waiting { until: now },
+            hosts: Hosts::new(servers, config.seed),
+            link: Link::Waiting { until: if config.hosts == 0 { NEVER } else { now } },
+            dialed: 0,
+            leaving: None,
             attempts: 0,
             granted: None,
             state: SessionState { state: ConnectionState::Connecting, session: None },
@@ -135,6 +160,7 @@ impl Session {
             Input::Frame { attempt, payload } => {
                 self.frame(now, attempt, payload, effects);
                 self.lose_if_due(now, effects);
+                self.leave_if_answered(now, effects);
                 return;
             }
             _ => self.lose_if_due(now, effects),
@@ -174,9 +200,12 @@ impl Session {
                     self.drop_link(now, effects);
                 }
             }
+            Input::Servers { servers, on_change } => self.replace_servers(now, servers, on_change),
+            Input::MoveOff => self.move_off(now),
             Input::Deadline => self.deadline(now, effects),
             Input::Frame { .. } => {}
         }
+        self.leave_if_answered(now, effects);
     }
 
     /// When to step with [`Input::Deadline`], if no other input comes before; `None` once the client is closed.
@@ -192,6 +221,8 @@ impl Session {
                 if let Some(proof) = liveness.proof_at().filter(|_| self.closing.is_none()) {
                     own = own.min(proof);
                 }
+                let leaving = self.leaving.filter(|_| self.closing.is_none());
+                let own = leaving.map_or(own, |until| own.min(until));
                 probe.map_or(own, |probe| own.min(probe.at))
             }
             Link::Ended(_) => return None,
@@ -244,6 +275,12 @@ impl Session {
     /// The session timeout that the server has granted.
     pub fn timeout(&self) -> Option<Duration> {
         self.granted.as_ref().map(|granted| granted.timeout)
+    }
+
+    /// By which another connection can take over the session. `None` without one, or if only a read-only server knows it.
+    pub fn credentials(&self) -> Option<Credentials> {
+        let granted = self.granted.as_ref().filter(|granted| granted.read_write_seen)?;
+        Some(Credentials { session: granted.id, password: granted.password })
     }
 
     /// The zxid of the newest change that this client has seen.
@@ -314,10 +351,11 @@ impl Session {
         // the session is lost, and before waiting requests time out. ZooKeeper's client gives a single server all of
         // the session's time.
         let all = timeout.min(self.config.connection_timeout);
-        let deadline = now + ATTEMPT_MIN.max(all / self.config.hosts.max(2) as u32);
+        let deadline = now + ATTEMPT_MIN.max(all / self.hosts.len().max(2) as u32);
         self.link = Link::Connecting { attempt, deadline };
+        self.dialed = self.hosts.take();
         effects.bytes.clear();
-        effects.push(Effect::Connect { attempt, host: self.hosts.take() });
+        effects.push(Effect::Connect { attempt, host: self.dialed });
     }
 
     /// The attempt has failed, or the connection is lost or given up.
@@ -326,7 +364,7 @@ impl Session {
         let was_online = match self.link {
             Link::Online { since, .. } => {
                 if now.since(since) >= SETTLED {
-                    self.hosts.settled();
+                    self.hosts.settled(self.dialed);
                 }
                 self.identities.on_disconnected(now);
                 true
@@ -336,6 +374,7 @@ impl Session {
         effects.bytes.clear();
         effects.push(Effect::Hangup(attempt));
         self.link = Link::Waiting { until: now + self.hosts.wait() };
+        self.leaving = None;
         if let Some(granted) = &mut self.granted {
             granted.liveness.on_disconnected();
         }
@@ -345,6 +384,9 @@ impl Session {
         }
         if was_online {
             self.set_state(ConnectionState::Suspended, effects);
+        }
+        if self.hosts.is_round_over() {
+            effects.push(Effect::EachServerFailed);
         }
     }
 
@@ -403,6 +445,11 @@ impl Session {
         if let Link::Waiting { until } = &mut self.link {
             *until = now;
         }
+    }
+
+    /// The server of the connection that is established.
+    pub fn server(&self) -> Option<usize> {
+        self.is_online().then_some(self.dialed)
     }
 
     /// Closes the client. Further requests fail with `failure`.

@@ -4,6 +4,7 @@ use ostler_proto::id::SessionId;
 
 /// The state of the connection. The names are those of Curator's `ConnectionState`, with `Connecting` and `Closed` added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ConnectionState {
     /// The client has not been connected yet.
     Connecting,

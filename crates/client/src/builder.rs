@@ -2,19 +2,28 @@
 
 use crate::{
     client::{Client, Handle},
-    connect_string,
     connection_task::ConnectionTask,
     dial::{CustomStream, Dialer, Transport, system_resolver},
+    ensemble::Following,
     error::{Error, Result},
     kerberos::{KerberosLogin, KerberosSession},
     protected::Ids,
     retry::RetryPolicy,
+    server_list::ServerList,
+    server_source::{self, ServerSource},
+    servers::{RankOf, Servers},
     shared::Shared,
     tls,
 };
-use ostler_client_core::{AuthInfo, Config, SaslCredentials, SaslLogin};
+use ostler_client_core::{AuthInfo, Config, RetryBudget, SaslCredentials, SaslLogin};
 use ostler_tls::settings::TlsSettings;
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{
+    future::{Future, IntoFuture},
+    io,
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     task::spawn_blocking,
@@ -22,9 +31,22 @@ use tokio::{
 };
 use uuid::Uuid;
 
-/// Options of a client; [`connect`](ClientBuilder::connect) creates it.
+/// Options of a client: set them, then await it. It has the same result as [`connect`](ClientBuilder::connect).
+///
+/// ```
+/// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+/// # let server = server::TestServer::start();
+/// # let servers = server.address.to_string();
+/// use ostler_client::Client;
+/// use std::time::Duration;
+///
+/// let client = Client::builder(&servers).session_timeout(Duration::from_secs(10)).await?;
+/// # client.close().await;
+/// # Ok(()) }
+/// ```
 #[derive(Clone)]
-#[must_use = "nothing is connected until connect"]
+#[must_use = "nothing is connected until it is awaited"]
 pub struct ClientBuilder {
     servers: String,
     config: Config,
@@ -33,12 +55,26 @@ pub struct ClientBuilder {
     tls: Option<Arc<rustls::ClientConfig>>,
     kerberos: Option<KerberosLogin>,
     retry: RetryPolicy,
+    pub(crate) budget: Option<RetryBudget>,
+    pub(crate) rank: Option<RankOf>,
+    pub(crate) source: Option<ServerSource>,
+    pub(crate) following: Option<Following>,
     reply_max: usize,
 }
 
 impl std::fmt::Debug for ClientBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientBuilder").field("servers", &self.servers).finish_non_exhaustive()
+    }
+}
+
+/// [`connect`](ClientBuilder::connect).
+impl IntoFuture for ClientBuilder {
+    type Output = Result<Client>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.connect())
     }
 }
 
@@ -53,6 +89,10 @@ impl ClientBuilder {
             tls: None,
             kerberos: None,
             retry: RetryPolicy::default(),
+            budget: None,
+            rank: None,
+            source: None,
+            following: None,
             reply_max: 64 << 20,
         }
     }
@@ -98,6 +138,29 @@ impl ClientBuilder {
     /// waits from 50 ms up to 2 s.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
+        self
+    }
+
+    /// How many retries all operations of the client may do together; without a budget by default.
+    ///
+    /// In an outage every request of every client fails and is tried again, and that load can keep the servers down. With
+    /// a budget the retries are at most a share of the requests. A retry that is not covered is not done: the operation
+    /// fails with the error of its last try. The clones of a client share its budget. Background deletes are outside of
+    /// it: they wait up to 5 s between tries.
+    ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let servers = server.address.to_string();
+    /// use ostler_client::{Client, RetryBudget};
+    ///
+    /// let client = Client::builder(&servers).retry_budget(RetryBudget::new().percent(10)).await?;
+    /// # client.close().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn retry_budget(mut self, budget: RetryBudget) -> Self {
+        self.budget = Some(budget);
         self
     }
 
@@ -263,14 +326,26 @@ impl ClientBuilder {
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Kerberos`] if the build has no Kerberos.
     pub fn start(self) -> Result<Client> {
-        let parsed = connect_string::parse(&self.servers)?;
-        let config = Config { hosts: parsed.hosts.len(), ..self.config };
-        let shared = Arc::new(Shared::new(config, self.ids));
-        let dialer = Dialer { hosts: parsed.hosts.into(), transport: self.transport, tls: self.tls };
+        let (parsed, source) = server_source::parse(&self.servers, self.source)?;
+        let following =
+            self.following.map(|following| following.checked(&self.servers, &parsed, self.tls.is_some()));
+        let following = following.transpose()?;
+        let hosts = Arc::new(Servers::new(parsed.hosts, self.rank));
+        let config = Config { hosts: hosts.len(), ranks: hosts.ranks(), ..self.config };
+        let connection_timeout = config.connection_timeout;
+        let shared = Arc::new(Shared::new(config, self.ids).with_budget(self.budget));
+        let dialer = Dialer { hosts: hosts.clone(), transport: self.transport, tls: self.tls };
         let login = self.kerberos.map(KerberosSession::new).transpose()?.map(Arc::new);
-        let task = ConnectionTask::new(shared.clone(), dialer, login, self.reply_max);
+        let task = ConnectionTask::new(shared.clone(), dialer.clone(), login, self.reply_max);
         shared.runtime.spawn(task);
-        let handle = Arc::new(Handle { shared });
+        let list = ServerList { shared: shared.clone(), servers: hosts };
+        if let Some(source) = source {
+            shared.runtime.spawn(server_source::run(list.clone(), source));
+        }
+        if let Some(following) = following {
+            shared.runtime.spawn(following.run(list));
+        }
+        let handle = Arc::new(Handle { shared, dialer, connection_timeout });
         Ok(Client { handle, chroot: parsed.chroot, session: None, retry: self.retry })
     }
 }

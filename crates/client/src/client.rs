@@ -2,6 +2,7 @@
 
 use crate::{
     builder::ClientBuilder,
+    dial::Dialer,
     error::{Error, Result},
     metrics::Metrics,
     operation::{Call, Operation, finish, spanned},
@@ -35,6 +36,9 @@ pub struct Client {
 #[derive(Debug)]
 pub(crate) struct Handle {
     pub(crate) shared: Arc<Shared>,
+    /// For connections beside the client's own one.
+    pub(crate) dialer: Dialer,
+    pub(crate) connection_timeout: Duration,
 }
 
 impl Drop for Handle {

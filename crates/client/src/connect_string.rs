@@ -7,11 +7,20 @@ use std::fmt;
 /// The port of a server without one.
 const PORT: u16 = 2181;
 
-/// One server's name or address, resolved anew at every attempt to connect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HostPort {
-    pub(crate) host: String,
-    pub(crate) port: u16,
+/// A server's address for its clients. A name is resolved anew at every attempt to connect.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// A name or an IP address, without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl HostPort {
+    /// An address.
+    pub fn new(host: impl Into<String>, port: u16) -> HostPort {
+        HostPort { host: host.into(), port }
+    }
 }
 
 impl fmt::Display for HostPort {
@@ -30,6 +39,15 @@ pub(crate) struct ConnectString {
 }
 
 pub(crate) fn parse(text: &str) -> Result<ConnectString> {
+    let parsed = parse_any(text)?;
+    match parsed.hosts.is_empty() {
+        true => Err(Error::ConnectString { text: text.into(), problem: "it has no server" }),
+        false => Ok(parsed),
+    }
+}
+
+/// The same, and the text may have no server.
+pub(crate) fn parse_any(text: &str) -> Result<ConnectString> {
     let wrong = |problem| Error::ConnectString { text: text.into(), problem };
     let (servers, root) = match text.find('/') {
         Some(at) => text.split_at(at),
@@ -39,10 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<ConnectString> {
         Chroot::new(root).ok_or_else(|| wrong("the text after the servers is not a path of a znode"))?;
     let hosts = servers.split(',').map(str::trim).filter(|server| !server.is_empty());
     let hosts = hosts.map(|server| host_port(server).map_err(wrong)).collect::<Result<Vec<HostPort>>>()?;
-    match hosts.is_empty() {
-        true => Err(wrong("it has no server")),
-        false => Ok(ConnectString { hosts, chroot }),
-    }
+    Ok(ConnectString { hosts, chroot })
 }
 
 fn host_port(server: &str) -> std::result::Result<HostPort, &'static str> {

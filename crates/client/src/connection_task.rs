@@ -35,8 +35,8 @@ pub(crate) struct ConnectionTask {
     dialer: Dialer,
     /// The login by Kerberos, if the client has one.
     login: Option<Arc<KerberosSession>>,
-    /// The index of the server that was dialed last.
-    host: usize,
+    /// The name of the server that was dialed last.
+    host: String,
     /// The largest frame that is taken from a server, bytes.
     reply_max: usize,
     phase: Phase,
@@ -78,7 +78,7 @@ impl ConnectionTask {
             shared,
             dialer,
             login,
-            host: 0,
+            host: String::new(),
             reply_max,
             phase,
             waited: false,
@@ -110,7 +110,7 @@ impl Future for ConnectionTask {
             }
             match work.order {
                 Some(TaskCommand::Connect { attempt, host }) => {
-                    task.host = host;
+                    task.host = task.dialer.hosts.get(host).map(|server| server.host).unwrap_or_default();
                     if let Some(login) = &task.login {
                         login.begin(attempt);
                     }
@@ -207,7 +207,7 @@ impl ConnectionTask {
     /// Lets the mechanism work at a token, on a thread of its own.
     fn log_in(&self, token: SaslToken) {
         let Some(login) = self.login.clone() else { return };
-        let (shared, host) = (Arc::downgrade(&self.shared), self.dialer.hosts[self.host].host.clone());
+        let (shared, host) = (Arc::downgrade(&self.shared), self.host.clone());
         self.shared.runtime.spawn_blocking(move || {
             let attempt = token.attempt;
             let Some(step) = login.step(&host, token) else { return };

@@ -47,7 +47,7 @@ impl Created {
 pub struct Create<'a> {
     client: &'a Client,
     path: &'a str,
-    data: Option<&'a [u8]>,
+    data: Option<Cow<'a, [u8]>>,
     mode: CreateMode,
     acl: Cow<'a, [Acl]>,
     parents_acl: Cow<'a, [Acl]>,
@@ -98,6 +98,19 @@ impl<'a> Create<'a> {
     /// Creates a znode without data, which is not the same as empty data.
     pub fn without_data(mut self) -> Self {
         self.data = None;
+        self
+    }
+
+    /// Replaces the data by bytes that the create owns, for a create that outlives what they were made from.
+    pub fn owned_data(mut self, data: Vec<u8>) -> Self {
+        self.data = Some(Cow::Owned(data));
+        self
+    }
+
+    /// Compresses the data, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
+    #[cfg(feature = "gzip")]
+    pub fn compressed(mut self) -> Self {
+        self.data = self.data.map(|data| Cow::Owned(crate::gzip::compress(&data)));
         self
     }
 
@@ -177,7 +190,7 @@ impl<'a> Create<'a> {
         if simple && self.client.shared().create2() != Create2::Unknown {
             return self.send_simple(plan);
         }
-        let plan = plan.with(self.data, &self.acl);
+        let plan = plan.with(self.data.as_deref(), &self.acl);
         if let Some(id) = self.protection {
             return protected::create(plan, id);
         }
@@ -189,13 +202,13 @@ impl<'a> Create<'a> {
     /// try without it.
     fn send_simple(self, plan: Plan) -> Operation<Created> {
         let absolute = self.mode.absolute(self.path, &self.client.chroot);
-        let request = Request::Create(self.mode.request(None, absolute, self.data, &self.acl));
+        let request = Request::Create(self.mode.request(None, absolute, self.data.as_deref(), &self.acl));
         let (call, span) = (self.client.call(&request), plan.context.span());
         if self.client.shared().create2() == Create2::Known || self.mode.op() != Op::Create2 {
             let Plan { client, context, .. } = plan;
             return Operation::direct(Direct { call, client, context, decode: created, repeat: None, span });
         }
-        let plan = plan.with(self.data, &self.acl);
+        let plan = plan.with(self.data.as_deref(), &self.acl);
         spanned(span, async move {
             let made = finish(call, &plan.context, |reply| created(reply, &plan.client.chroot)).await;
             plan.or_by_create(made, &plan.context.path).await
@@ -241,7 +254,7 @@ impl Client {
         Create {
             client: self,
             path,
-            data: Some(data.as_ref()),
+            data: Some(Cow::Borrowed(data.as_ref())),
             mode: CreateMode::Persistent,
             acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
             parents_acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),

@@ -8,7 +8,7 @@ use crate::{
     outcome::{Outcome, Reply},
     paths::join,
     retry::{RetryPolicy, Tries},
-    writes::ANY,
+    version::Version,
 };
 use ostler_client_core::Chroot;
 use ostler_proto::request::{PathVersion, Request};
@@ -21,7 +21,7 @@ use tracing::{Instrument, Span};
 pub struct Delete<'a> {
     client: &'a Client,
     path: &'a str,
-    version: i32,
+    version: Version,
     idempotent: bool,
     quietly: bool,
     children: bool,
@@ -30,7 +30,7 @@ pub struct Delete<'a> {
 
 impl Delete<'_> {
     /// Deletes the znode only if it has this version; any version by default.
-    pub fn version(mut self, version: i32) -> Self {
+    pub fn version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
@@ -66,7 +66,7 @@ impl Delete<'_> {
     /// before any later request of this client. Succeeds if the znode does not exist. A delete through a
     /// [`Session`](crate::Session) ends with that session.
     pub fn in_background(self) {
-        match checked(self.path) {
+        match self.check() {
             Ok(()) => background::delete(self.plan()),
             Err(error) => tracing::warn!(%error, "a znode is not deleted"),
         }
@@ -74,7 +74,7 @@ impl Delete<'_> {
 
     /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<()> {
-        if let Err(error) = checked(self.path) {
+        if let Err(error) = self.check() {
             return Operation::refused(error);
         }
         let plan = self.plan();
@@ -85,8 +85,7 @@ impl Delete<'_> {
             return Operation::direct(Direct { call, client, context, decode, repeat: None, span });
         }
         let again = self.idempotent || self.guaranteed;
-        let policy = if again { self.client.retry } else { RetryPolicy::none() };
-        let mut tries = Tries::new(policy);
+        let mut tries = if again { Tries::of(self.client) } else { Tries::new(RetryPolicy::none()) };
         if !self.guaranteed {
             return spanned(span, async move { plan.run(call, &mut tries).await });
         }
@@ -101,6 +100,16 @@ impl Delete<'_> {
             result
         };
         Operation::new(background::run_to_end(self.client, work.instrument(span)))
+    }
+
+    /// # Errors
+    /// Those of a delete that must not be sent.
+    fn check(&self) -> Result<()> {
+        checked(self.path)?;
+        match self.version.is_possible() {
+            true => Ok(()),
+            false => Err(self.client.context("delete", self.path).bad_version()),
+        }
     }
 
     fn plan(&self) -> DeletePlan {
@@ -127,7 +136,7 @@ impl IntoFuture for Delete<'_> {
 pub(crate) struct DeletePlan {
     pub(crate) client: Client,
     pub(crate) context: OperationContext,
-    version: i32,
+    version: Version,
     quietly: bool,
     children: bool,
 }
@@ -135,12 +144,12 @@ pub(crate) struct DeletePlan {
 impl DeletePlan {
     fn ask(&self) -> Call {
         let path = self.client.chroot.absolute(&self.context.path);
-        self.client.call(&Request::Delete(PathVersion { path, version: self.version }))
+        self.client.call(&Request::Delete(PathVersion { path, version: self.version.number() }))
     }
 
     /// A try without a waiting caller or task; `act` is called with the outcome.
     pub(crate) fn send_detached(self, act: impl FnOnce(DeletePlan, Outcome) + Send + 'static) {
-        let (client, version) = (self.client.clone(), self.version);
+        let (client, version) = (self.client.clone(), self.version.number());
         let path = client.chroot.absolute(&self.context.path).into_owned().into();
         client.call_detached(&Request::Delete(PathVersion { path, version }), move |outcome| {
             act(self, outcome)
@@ -208,6 +217,19 @@ async fn delete_below(client: &Client, path: &str) -> Result<()> {
 impl Client {
     /// Deletes a znode.
     ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
+    /// # client.create("/app/config", b"").creating_parents().await?;
+    /// use ostler_client::Version;
+    ///
+    /// client.delete("/app/config").version(Version::Exactly(0)).await?;
+    /// client.delete("/app").quietly().deleting_children_if_needed().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// `NoNode`; `NotEmpty`; `BadVersion`; `NoAuth` without DELETE on the parent.
     /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), unless it is [`idempotent`](Delete::idempotent) or
@@ -216,7 +238,7 @@ impl Client {
         Delete {
             client: self,
             path,
-            version: ANY,
+            version: Version::Any,
             idempotent: false,
             quietly: false,
             children: false,

@@ -1,7 +1,7 @@
 //! Connects to a server: over TCP, whose names are resolved anew at every attempt, or through the application's own
 //! connector.
 
-use crate::{connect_string::HostPort, error::DialError};
+use crate::{connect_string::HostPort, error::DialError, servers::Servers};
 use rustls_pki_types::ServerName;
 use std::{
     future::Future,
@@ -56,9 +56,15 @@ pub(crate) enum Transport {
 /// Connects to the servers of a connect string.
 #[derive(Clone)]
 pub(crate) struct Dialer {
-    pub(crate) hosts: Arc<[HostPort]>,
+    pub(crate) hosts: Arc<Servers>,
     pub(crate) transport: Transport,
     pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+impl std::fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dialer").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
 }
 
 /// A connection: by TCP, by the application's connector, or TLS over either.
@@ -69,9 +75,9 @@ pub(crate) enum Conn {
 }
 
 impl Dialer {
-    /// Connects to the server with index `host`. `attempt` counts all attempts of the client from 0.
+    /// Connects to the server with the number `host`. `attempt` counts all attempts of the client from 0.
     pub(crate) async fn dial(self, host: usize, attempt: u64) -> Result<Conn, DialError> {
-        let server = &self.hosts[host];
+        let server = &self.hosts.get(host).ok_or(DialError::NotListed)?;
         let plain = match &self.transport {
             Transport::Tcp(resolver) => {
                 let addresses = resolver(server.clone()).await;
@@ -196,7 +202,7 @@ mod tests {
     async fn a_probe_of_a_silent_server_ends_after_a_timeout() {
         let mute = listen().await;
         let port = mute.local_addr().unwrap().port();
-        let hosts = [HostPort { host: "127.0.0.1".to_owned(), port }].into();
+        let hosts = Arc::new(Servers::new(vec![HostPort::new("127.0.0.1", port)], None));
         let dialer = Dialer { hosts, transport: Transport::Tcp(system_resolver()), tls: None };
         assert!(!dialer.can_write(0).await);
     }

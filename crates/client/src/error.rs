@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// The server refuses the operation. Nothing was changed.
-    #[error("{operation} {path}: {code:?}")]
+    #[error("{operation} {path}: {code} ({})", code.name())]
     Server {
         /// The server's error code.
         code: ErrorCode,
@@ -32,7 +32,7 @@ pub enum Error {
         path: Box<str>,
     },
     /// An operation of a multi fails, so none of them was done.
-    #[error("multi: operation {index} ({operation} {path}): {code:?}")]
+    #[error("multi: operation {index} ({operation} {path}): {code} ({}); nothing was done", code.name())]
     Multi {
         /// The server's error code for the operation.
         code: ErrorCode,
@@ -133,6 +133,15 @@ pub enum Error {
         /// The znode's path, as the caller gave it.
         path: Box<str>,
     },
+    /// The znode's data cannot be decompressed.
+    #[cfg(feature = "gzip")]
+    #[error("getData {path}: the data cannot be decompressed: {cause}")]
+    Decompress {
+        /// The znode's path, as the caller gave it.
+        path: Box<str>,
+        /// Why it cannot be decompressed.
+        cause: crate::gzip::DecompressError,
+    },
     /// The connect string cannot be read.
     #[error("connect string {text:?}: {problem}; it should look like host1:2181,host2:2181/root")]
     ConnectString {
@@ -144,6 +153,12 @@ pub enum Error {
     /// The certificates or the key for TLS cannot be used.
     #[error("TLS: {problem}")]
     Tls {
+        /// The reason, as text.
+        problem: Box<str>,
+    },
+    /// The thread of a [blocking](crate::blocking) client cannot be started.
+    #[error("the client's thread cannot be started: {problem}")]
+    Thread {
         /// The reason, as text.
         problem: Box<str>,
     },
@@ -280,6 +295,8 @@ pub(crate) enum DialError {
     Resolve(String, io::Error),
     #[error("the name {0} has no address")]
     NoAddress(String),
+    #[error("the server is no longer in the list")]
+    NotListed,
     #[error("cannot connect to {0}: {1}")]
     Connect(String, io::Error),
     #[error("TLS with {0}: {1}")]

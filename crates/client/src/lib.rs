@@ -1,7 +1,7 @@
 //! An async client of Ostler and of ZooKeeper 3.8 and 3.9, on tokio.
 //!
 //! ```
-//! use ostler_client::{Client, Result};
+//! use ostler_client::{Client, Result, Version};
 //!
 //! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
@@ -11,7 +11,7 @@
 //! let client = Client::connect(&servers).await?;
 //! client.create("/config", b"v1").creating_parents().await?;
 //! let ((data, stat), changed) = client.get_data("/config").watch().await?;
-//! client.set_data("/config", b"v2").version(stat.version).await?;
+//! client.set_data("/config", b"v2").version(Version::Exactly(stat.version)).await?;
 //! println!("{:?}", changed.await?);
 //! client.close().await;
 //! # Ok(()) }
@@ -44,8 +44,10 @@
 //! | `multi`, `inTransaction` | [`Client::multi`], [`Client::multi_read`] |
 //! | `addWatch`, `PersistentWatcher` | [`Client::add_watch`], [`WatchStream`] |
 //! | `ConnectionStateListener` | [`Client::states`], [`Client::state`] |
+//! | `KillSession` | [`Client::inject_session_expiration`] |
 //! | `usingNamespace` | [`Client::using_namespace`] |
-//! | `RetryPolicy` | [`RetryPolicy`] |
+//! | `RetryPolicy` | [`RetryPolicy`], [`RetryBudget`] |
+//! | `ensembleTracker`, `EnsembleProvider` | [`ClientBuilder::follow_ensemble`], [`ClientBuilder::servers_from`] |
 //!
 //! # Sessions
 //! A client has one session at a time. By default it opens a new one when the session is lost. An operation belongs to
@@ -59,12 +61,13 @@
 //! # let client = server.client().await;
 //! # client.create("/state", b"").await?;
 //! # client.create("/election", b"").await?;
+//! # use ostler_client::Version;
 //! let session = client.session().await?;
 //! let mine = session.create("/election/n-", b"").ephemeral_sequential().protected().await?;
 //! let token = mine.stat.czxid; // grows from holder to holder: a fencing token
 //! tokio::select! {
 //!     () = session.suspended() => println!("stop: the session may be lost"),
-//!     done = session.multi().check(&mine.path, -1).set_data("/state", b"x").commit() => { done?; }
+//!     done = session.multi().check(&mine.path, Version::Any).set_data("/state", b"x").send() => { done?; }
 //! }
 //! # Ok(()) }
 //! ```
@@ -86,11 +89,15 @@
 //! dropped, the znode is deleted in the background. Dropping a [`Watch`] or [`WatchStream`] removes it at the server.
 //! Dropping the last [`Client`] closes the session.
 //!
+//! # Without tokio
+//! [`blocking`] has the same client for programs that block.
+//!
 //! # Time
 //! All waits use `tokio::time`, so tests can pause the clock.
 #![deny(missing_docs)]
 
 mod background;
+pub mod blocking;
 mod builder;
 mod client;
 mod connect_string;
@@ -98,21 +105,33 @@ mod connection_task;
 mod create;
 mod delete;
 mod dial;
+mod ensemble;
 mod error;
+#[cfg(feature = "gzip")]
+pub mod gzip;
+mod injected_expiry;
 mod kerberos;
 mod metrics;
 mod multi;
+mod multi_read;
 mod operation;
 mod outcome;
 pub mod paths;
+pub mod prelude;
 mod protected;
 mod reads;
 mod recipe_tag;
 mod retry;
+mod server_list;
+mod server_source;
+mod servers;
 mod session;
 mod shared;
+#[cfg(feature = "srv")]
+mod srv;
 mod states;
 mod tls;
+mod version;
 mod watch;
 mod watch_ops;
 mod writes;
@@ -120,20 +139,26 @@ mod writes;
 pub use builder::ClientBuilder;
 pub use bytes::Bytes;
 pub use client::Client;
+pub use connect_string::HostPort;
 pub use create::{Create, CreateMode, Created};
 pub use delete::Delete;
 pub use error::{Error, Result};
+pub use futures_core::Stream;
 pub use kerberos::KerberosLogin;
 pub use metrics::{Metrics, OperationMetrics};
-pub use multi::{Multi, MultiRead, OpResult, ReadResult};
+pub use multi::{CreateOp, Multi, OpResult, VersionedOp};
+pub use multi_read::{MultiRead, ReadResult};
 pub use operation::Operation;
-pub use ostler_client_core::{ConnectionState, EventKind, SessionState};
+pub use ostler_client_core::{ConnectionState, EventKind, RetryBudget, SessionState};
 pub use ostler_proto::{
     acl::{Acl, Id, Perms},
     error::ErrorCode,
-    id::{SessionId, Zxid},
+    id::{Epoch, SessionId, Zxid},
+    jute::JuteError,
     stat::Stat,
 };
+/// The key stores and trust stores of [`ClientBuilder::tls_stores`].
+pub use ostler_tls::settings as tls_settings;
 pub use protected::{ProtectionId, without_protection};
 pub use reads::Read;
 pub use recipe_tag::RecipeTag;
@@ -142,6 +167,9 @@ pub use rustls;
 pub use session::{Hold, Session};
 pub use states::StateStream;
 pub use tls::pem_tls_config;
+/// The runtime in whose signatures [`Client::runtime`] and [`ClientBuilder::connector`] are.
+pub use tokio;
+pub use version::Version;
 pub use watch::{AddWatchMode, Watch, WatchStream, WatchedEvent};
 pub use watch_ops::WatcherType;
 pub use writes::{Reconfig, SetAcl, SetData};

@@ -1,12 +1,13 @@
-//! Multi and multiRead: several operations in one request.
+//! Multi: several operations in one request, done all together or not at all.
 
 use crate::{
     client::{Client, checked},
     create::CreateMode,
     error::{Error, Result},
-    operation::{Call, Operation, OperationContext, ReplyError, finish, retried, spanned},
+    operation::{Call, Operation, OperationContext, ReplyError, finish, spanned},
     outcome::Reply,
     shared::Create2,
+    version::Version,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;
@@ -16,12 +17,16 @@ use ostler_proto::{
     jute::Reader,
     op::Op,
     reply::{OpOutcome, read_outcomes},
-    request::{self, MultiOp, MultiReadOp, PathVersion, Request},
+    request::{self, MultiOp, PathVersion, Request},
     stat::Stat,
 };
-use std::future::IntoFuture;
+use std::{borrow::Cow, fmt, future::IntoFuture, marker::PhantomData, time::Duration};
 
-/// Operations that are done all together or not at all: add them, then call [`commit`](Multi::commit).
+/// Operations that are done all together or not at all: add them, then await it.
+///
+/// The options of an operation follow it, and have the names that they have for a single one:
+/// [`ephemeral`](Multi::ephemeral) after [`create`](Multi::create), [`version`](Multi::version) after
+/// [`set_data`](Multi::set_data) or [`delete`](Multi::delete). `Last` is the kind of the operation that was added last.
 ///
 /// ```
 /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -30,15 +35,50 @@ use std::future::IntoFuture;
 /// # let client = server.client().await;
 /// # client.create("/lock", b"").await?;
 /// # client.create("/state", b"").await?;
-/// let results = client.multi().check("/lock", 0).set_data("/state", b"new").commit().await?;
-/// assert_eq!(results[1].stat().map(|stat| stat.version), Some(1));
+/// use ostler_client::Version;
+///
+/// let results = client
+///     .multi()
+///     .check("/lock", Version::Exactly(0))
+///     .create("/worker", b"me").ephemeral()
+///     .set_data("/state", b"new").version(Version::Exactly(0))
+///     .await?;
+/// assert_eq!(results[1].path(), Some("/worker"));
+/// assert_eq!(results[2].stat().map(|stat| stat.version), Some(1));
+///
+/// // In a loop, `and` ends the options of an operation.
+/// let mut cleanup = client.multi();
+/// for path in ["/worker", "/state"] {
+///     cleanup = cleanup.delete(path).and();
+/// }
+/// cleanup.await?;
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
-#[must_use = "nothing is done until commit"]
-pub struct Multi<'a> {
+#[must_use = "nothing is done until it is awaited"]
+pub struct Multi<'a, Last = ()> {
     client: &'a Client,
     ops: Vec<PlannedOp>,
+    last: PhantomData<Last>,
+}
+
+/// The last operation of a [`Multi`] is a create, whose options can follow.
+#[derive(Debug, Clone, Copy)]
+pub enum CreateOp {}
+
+/// The last operation of a [`Multi`] is a setData or a delete, whose version can follow.
+#[derive(Debug, Clone, Copy)]
+pub enum VersionedOp {}
+
+impl<Last> Clone for Multi<'_, Last> {
+    fn clone(&self) -> Self {
+        Multi { client: self.client, ops: self.ops.clone(), last: PhantomData }
+    }
+}
+
+impl<Last> fmt::Debug for Multi<'_, Last> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Multi").field("ops", &self.ops).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -49,10 +89,10 @@ struct PlannedOp {
 
 #[derive(Debug, Clone)]
 enum OpKind {
-    Create { data: Bytes, mode: CreateMode, acl: Vec<Acl> },
-    Delete { version: i32 },
-    SetData { data: Bytes, version: i32 },
-    Check { version: i32 },
+    Create { data: Option<Bytes>, mode: CreateMode, acl: Vec<Acl> },
+    Delete { version: Version },
+    SetData { data: Bytes, version: Version },
+    Check { version: Version },
 }
 
 /// The result of an operation of a multi.
@@ -93,47 +133,41 @@ impl OpResult {
     }
 }
 
-impl Multi<'_> {
-    fn add(mut self, path: &str, kind: OpKind) -> Self {
+impl<'a, Last> Multi<'a, Last> {
+    fn add<Next>(mut self, path: &str, kind: OpKind) -> Multi<'a, Next> {
         self.ops.push(PlannedOp { path: path.to_owned(), kind });
-        self
+        self.retyped()
     }
 
-    /// Checks that the znode exists and has this version; -1 for any.
-    pub fn check(self, path: &str, version: i32) -> Self {
+    fn retyped<Next>(self) -> Multi<'a, Next> {
+        Multi { client: self.client, ops: self.ops, last: PhantomData }
+    }
+
+    /// The same multi without options for the last operation. For loops, in which all kinds of operations have one type.
+    pub fn and(self) -> Multi<'a> {
+        self.retyped()
+    }
+
+    /// Checks that the znode exists and has this version.
+    pub fn check(self, path: &str, version: Version) -> Multi<'a> {
         self.add(path, OpKind::Check { version })
     }
 
-    /// Creates a persistent znode with an ACL that allows everything to everybody.
-    pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Self {
-        self.create_with(path, data, CreateMode::Persistent, vec![Acl::world(Perms::ALL)])
+    /// Creates a znode: without options a persistent one, with an ACL that allows everything to everybody.
+    pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Multi<'a, CreateOp> {
+        let (data, acl) = (Bytes::copy_from_slice(data.as_ref()), vec![Acl::world(Perms::ALL)]);
+        self.add(path, OpKind::Create { data: Some(data), mode: CreateMode::Persistent, acl })
     }
 
-    /// Creates a znode with an ACL that allows everything to everybody.
-    pub fn create_mode(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode) -> Self {
-        self.create_with(path, data, mode, vec![Acl::world(Perms::ALL)])
+    /// Deletes a znode.
+    pub fn delete(self, path: &str) -> Multi<'a, VersionedOp> {
+        self.add(path, OpKind::Delete { version: Version::Any })
     }
 
-    /// Creates a znode with this ACL.
-    pub fn create_with(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode, acl: Vec<Acl>) -> Self {
+    /// Sets a znode's data.
+    pub fn set_data(self, path: &str, data: impl AsRef<[u8]>) -> Multi<'a, VersionedOp> {
         let data = Bytes::copy_from_slice(data.as_ref());
-        self.add(path, OpKind::Create { data, mode, acl })
-    }
-
-    /// Deletes a znode if it has this version; -1 for any.
-    pub fn delete(self, path: &str, version: i32) -> Self {
-        self.add(path, OpKind::Delete { version })
-    }
-
-    /// Sets a znode's data, at any version.
-    pub fn set_data(self, path: &str, data: impl AsRef<[u8]>) -> Self {
-        self.set_data_version(path, data, -1)
-    }
-
-    /// Sets a znode's data if it has this version; -1 for any.
-    pub fn set_data_version(self, path: &str, data: impl AsRef<[u8]>, version: i32) -> Self {
-        let data = Bytes::copy_from_slice(data.as_ref());
-        self.add(path, OpKind::SetData { data, version })
+        self.add(path, OpKind::SetData { data, version: Version::Any })
     }
 
     /// The number of operations.
@@ -146,13 +180,14 @@ impl Multi<'_> {
         self.ops.is_empty()
     }
 
-    /// Does the operations in order, in one transaction. Returns a result for each.
+    /// Hands the operations to the client now; [`IntoFuture`] does the same. They are done in order, in one transaction.
+    /// Returns a result for each.
     ///
     /// # Errors
     /// [`Error::Multi`] with the first operation that fails: none was done. [`Error::ConnectionLoss`]: all or none were
     /// done.
-    pub fn commit(self) -> Operation<Vec<OpResult>> {
-        if let Some(error) = self.ops.iter().find_map(|op| op.check().err()) {
+    pub fn send(self) -> Operation<Vec<OpResult>> {
+        if let Some(error) = self.ops.iter().enumerate().find_map(|(index, op)| op.check(index).err()) {
             return Operation::refused(error);
         }
         let context = self.client.context("multi", self.ops.first().map_or("", |op| &op.path));
@@ -160,6 +195,67 @@ impl Multi<'_> {
         let without_create2 = plan.client.shared().create2() == Create2::Unknown;
         let first = plan.ask(without_create2);
         spanned(plan.context.span(), async move { plan.run(first, without_create2).await })
+    }
+}
+
+impl Multi<'_, CreateOp> {
+    fn change(mut self, change: impl FnOnce(&mut Option<Bytes>, &mut CreateMode, &mut Vec<Acl>)) -> Self {
+        if let Some(OpKind::Create { data, mode, acl }) = self.ops.last_mut().map(|op| &mut op.kind) {
+            change(data, mode, acl);
+        }
+        self
+    }
+
+    /// The kind of the znode; persistent by default.
+    pub fn mode(self, kind: CreateMode) -> Self {
+        self.change(|_, mode, _| *mode = kind)
+    }
+
+    /// Creates an ephemeral znode: [`CreateMode::Ephemeral`].
+    pub fn ephemeral(self) -> Self {
+        self.mode(CreateMode::Ephemeral)
+    }
+
+    /// Creates an ephemeral sequential znode: [`CreateMode::EphemeralSequential`].
+    pub fn ephemeral_sequential(self) -> Self {
+        self.mode(CreateMode::EphemeralSequential)
+    }
+
+    /// Creates a persistent sequential znode: [`CreateMode::PersistentSequential`].
+    pub fn sequential(self) -> Self {
+        self.mode(CreateMode::PersistentSequential)
+    }
+
+    /// Creates a container: [`CreateMode::Container`].
+    pub fn container(self) -> Self {
+        self.mode(CreateMode::Container)
+    }
+
+    /// Creates a persistent znode with this TTL: [`CreateMode::PersistentWithTtl`].
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.mode(CreateMode::PersistentWithTtl(ttl))
+    }
+
+    /// The znode's ACL. The default is `OPEN_ACL_UNSAFE`: everybody may do everything.
+    pub fn acl<'c>(self, entries: impl Into<Cow<'c, [Acl]>>) -> Self {
+        self.change(|_, _, acl| *acl = entries.into().into_owned())
+    }
+
+    /// Creates a znode without data, which is not the same as empty data.
+    pub fn without_data(self) -> Self {
+        self.change(|data, _, _| *data = None)
+    }
+}
+
+impl Multi<'_, VersionedOp> {
+    /// Sets the data, or deletes the znode, only if it has this version; any version by default.
+    pub fn version(mut self, expected: Version) -> Self {
+        if let Some(OpKind::SetData { version, .. } | OpKind::Delete { version }) =
+            self.ops.last_mut().map(|op| &mut op.kind)
+        {
+            *version = expected;
+        }
+        self
     }
 }
 
@@ -210,20 +306,42 @@ fn is_unreadable(error: &Error) -> bool {
     matches!(error, Error::Server { code: ErrorCode::MarshallingError, .. })
 }
 
-impl IntoFuture for Multi<'_> {
+impl<Last> IntoFuture for Multi<'_, Last> {
     type Output = Result<Vec<OpResult>>;
     type IntoFuture = Operation<Vec<OpResult>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        self.commit()
+        self.send()
     }
 }
 
 impl PlannedOp {
-    fn check(&self) -> Result<()> {
+    /// # Errors
+    /// Those of an operation that must not be sent.
+    fn check(&self, index: usize) -> Result<()> {
         match &self.kind {
-            OpKind::Create { mode, .. } if mode.is_sequential() => checked(&format!("{}1", self.path)),
-            _ => checked(&self.path),
+            OpKind::Create { mode, .. } if mode.is_sequential() => {
+                return checked(&format!("{}1", self.path));
+            }
+            _ => checked(&self.path)?,
+        }
+        match self.version().is_possible() {
+            true => Ok(()),
+            false => Err(Error::Multi {
+                code: ErrorCode::BadVersion,
+                index,
+                operation: self.name(),
+                path: (*self.path).into(),
+            }),
+        }
+    }
+
+    fn version(&self) -> Version {
+        match self.kind {
+            OpKind::Delete { version } | OpKind::SetData { version, .. } | OpKind::Check { version } => {
+                version
+            }
+            OpKind::Create { .. } => Version::Any,
         }
     }
 
@@ -242,17 +360,18 @@ impl PlannedOp {
 
     fn request<'a>(&'a self, chroot: &Chroot, without_create2: bool) -> MultiOp<'a> {
         let path = chroot.absolute(&self.path);
+        let version = self.version().number();
         match &self.kind {
             OpKind::Create { data, mode, acl } => {
                 let path = mode.absolute(&self.path, chroot);
                 let op = (without_create2 && self.is_create2()).then_some(Op::Create);
-                MultiOp::Create(mode.request(op, path, Some(data.as_ref()), acl))
+                MultiOp::Create(mode.request(op, path, data.as_deref(), acl))
             }
-            OpKind::Delete { version } => MultiOp::Delete(PathVersion { path, version: *version }),
-            OpKind::SetData { data, version } => {
-                MultiOp::SetData(request::SetData { path, data: Some(data.as_ref()), version: *version })
+            OpKind::Delete { .. } => MultiOp::Delete(PathVersion { path, version }),
+            OpKind::SetData { data, .. } => {
+                MultiOp::SetData(request::SetData { path, data: Some(data.as_ref()), version })
             }
-            OpKind::Check { version } => MultiOp::Check(PathVersion { path, version: *version }),
+            OpKind::Check { .. } => MultiOp::Check(PathVersion { path, version }),
         }
     }
 }
@@ -290,120 +409,9 @@ fn failed(code: i32, index: usize, ops: &[PlannedOp]) -> ReplyError {
     }
 }
 
-/// Several reads in one request: add them, then call [`read`](MultiRead::read).
-#[derive(Debug, Clone)]
-#[must_use = "nothing is read until read"]
-pub struct MultiRead<'a> {
-    client: &'a Client,
-    ops: Vec<(Op, String)>,
-}
-
-/// The result of a read of a multiRead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReadResult {
-    /// Data and Stat from a getData.
-    Data(Bytes, Stat),
-    /// Names from a getChildren, in no order.
-    Children(Vec<String>),
-}
-
-impl MultiRead<'_> {
-    /// Reads a znode's data and Stat.
-    pub fn get_data(mut self, path: &str) -> Self {
-        self.ops.push((Op::GetData, path.to_owned()));
-        self
-    }
-
-    /// Reads the names of a znode's children.
-    pub fn get_children(mut self, path: &str) -> Self {
-        self.ops.push((Op::GetChildren, path.to_owned()));
-        self
-    }
-
-    /// Sends the reads. Returns a result or an error for each, in order. A server that does not know multiRead gets
-    /// them one by one.
-    ///
-    /// # Errors
-    /// Errors of the whole request: [`Error::ConnectionLoss`] and the like.
-    pub fn read(self) -> Operation<Vec<Result<ReadResult>>> {
-        if let Some(error) = self.ops.iter().find_map(|(_, path)| checked(path).err()) {
-            return Operation::refused(error);
-        }
-        let (client, ops) = (self.client.clone(), self.ops);
-        let ask = move |client: &Client, ops: &[(Op, String)]| {
-            let read = |(op, path): &(Op, String)| match op {
-                Op::GetChildren => MultiReadOp::GetChildren(client.chroot.absolute(path).into_owned().into()),
-                _ => MultiReadOp::GetData(client.chroot.absolute(path).into_owned().into()),
-            };
-            client.call(&Request::MultiRead { ops: ops.iter().map(read).collect(), broken: false })
-        };
-        let context = client.context("multiRead", ops.first().map_or("", |(_, path)| path));
-        let first = ask(&client, &ops);
-        spanned(context.span(), async move {
-            let attempt = |call| finish(call, &context, |reply| read_results(reply, &client, &ops));
-            match retried(client.retry, attempt(first), || attempt(ask(&client, &ops))).await {
-                Err(error) if error.is_unimplemented() => one_by_one(&client, &ops).await,
-                read => read,
-            }
-        })
-    }
-}
-
-impl IntoFuture for MultiRead<'_> {
-    type Output = Result<Vec<Result<ReadResult>>>;
-    type IntoFuture = Operation<Vec<Result<ReadResult>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.read()
-    }
-}
-
-type ReadResults = Vec<Result<ReadResult>>;
-
-fn read_results(
-    reply: Reply,
-    client: &Client,
-    ops: &[(Op, String)],
-) -> std::result::Result<ReadResults, ReplyError> {
-    let body = reply.ok()?.body;
-    let outcomes = read_outcomes(&mut Reader::new(&body))?;
-    let read = |(outcome, (op, path)): (OpOutcome<'_>, &(Op, String))| match outcome {
-        OpOutcome::GetData(data, stat) => {
-            Ok(ReadResult::Data(Bytes::copy_from_slice(data.unwrap_or_default()), stat))
-        }
-        OpOutcome::GetChildren(names) => Ok(ReadResult::Children(names)),
-        OpOutcome::Error(code) => {
-            Err(client.context(crate::metrics::name(*op), path).error_context().code(code))
-        }
-        _ => Err(client.context("multiRead", path).error_context().code(ErrorCode::MarshallingError.code())),
-    };
-    Ok(outcomes.into_iter().zip(ops).map(read).collect())
-}
-
-async fn one_by_one(client: &Client, ops: &[(Op, String)]) -> Result<ReadResults> {
-    let mut found = Vec::with_capacity(ops.len());
-    for (op, path) in ops {
-        let read = match op {
-            Op::GetChildren => client.get_children(path).await.map(ReadResult::Children),
-            _ => client.get_data(path).await.map(|(data, stat)| ReadResult::Data(data, stat)),
-        };
-        match read {
-            Err(error) if error.code().is_none() => return Err(error),
-            read => found.push(read),
-        }
-    }
-    Ok(found)
-}
-
 impl Client {
     /// Begins a transaction: operations that are done all together or not at all.
     pub fn multi(&self) -> Multi<'_> {
-        Multi { client: self, ops: Vec::new() }
-    }
-
-    /// Begins several reads that are sent as one request.
-    pub fn multi_read(&self) -> MultiRead<'_> {
-        MultiRead { client: self, ops: Vec::new() }
+        Multi { client: self, ops: Vec::new(), last: PhantomData }
     }
 }

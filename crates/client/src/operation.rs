@@ -4,10 +4,10 @@ use crate::{
     client::Client,
     error::{Error, ErrorContext, Result},
     outcome::{Outcome, Reply},
-    retry::RetryPolicy,
+    retry::wait_before,
 };
 use ostler_client_core::{Chroot, Failure};
-use ostler_proto::{id::SessionId, jute::JuteError, request::Request};
+use ostler_proto::{error::ErrorCode, id::SessionId, jute::JuteError, request::Request};
 use std::{
     borrow::Cow,
     fmt,
@@ -119,7 +119,7 @@ async fn try_again<T: Send>(
     let (mut error, begun, mut tries) = (error, Instant::now(), 0);
     while error.is_connection_trouble() {
         tries += 1;
-        wait_for_try(client.retry, tries, begun, &error).await.ok_or(error)?;
+        wait_for_try(&client, tries, begun, &error).await.ok_or(error)?;
         match attempt().await {
             Err(next) => error = next,
             done => return done,
@@ -128,10 +128,9 @@ async fn try_again<T: Send>(
     Err(error)
 }
 
-/// Waits before another try; `None` if the policy gives up.
-async fn wait_for_try(policy: RetryPolicy, tries: u32, begun: Instant, error: &Error) -> Option<()> {
-    let elapsed = begun.elapsed();
-    let wait = policy.wait(tries, elapsed, elapsed.subsec_nanos().into())?;
+/// Waits before another try; `None` if the policy gives up or the budget is used up.
+async fn wait_for_try(client: &Client, tries: u32, begun: Instant, error: &Error) -> Option<()> {
+    let wait = wait_before(tries, client.retry, Some(client.shared()), begun)?;
     tracing::debug!(%error, tries, ?wait, "trying again");
     sleep(wait).await;
     Some(())
@@ -158,6 +157,11 @@ pub(crate) struct OperationContext {
 impl OperationContext {
     pub(crate) fn error_context(&self) -> ErrorContext<'_> {
         ErrorContext { operation: self.operation, path: &self.path, session: self.session }
+    }
+
+    /// The error of an operation that asks for a version that no request can ask for.
+    pub(crate) fn bad_version(&self) -> Error {
+        self.error_context().code(ErrorCode::BadVersion.code())
     }
 
     /// The span of the operation, from its request to its result.
@@ -223,11 +227,7 @@ fn result_of<T>(
 }
 
 /// Tries an operation until it is done or refused, or the policy gives up. `first` is under way already.
-pub(crate) async fn retried<T, F>(
-    policy: RetryPolicy,
-    first: F,
-    mut again: impl FnMut() -> F + Send,
-) -> Result<T>
+pub(crate) async fn retried<T, F>(client: &Client, first: F, mut again: impl FnMut() -> F + Send) -> Result<T>
 where
     F: Future<Output = Result<T>> + Send,
 {
@@ -238,7 +238,7 @@ where
         match attempt.await {
             Err(error) if error.is_connection_trouble() => {
                 tries += 1;
-                wait_for_try(policy, tries, begun, &error).await.ok_or(error)?;
+                wait_for_try(client, tries, begun, &error).await.ok_or(error)?;
                 attempt = again();
             }
             result => return result,

@@ -126,7 +126,7 @@ pub(crate) fn create(plan: Plan, id: ProtectionId) -> Operation<Created> {
 }
 
 async fn run(plan: &Plan, id: ProtectionId, path: &str, first: SentCreate) -> Result<Created> {
-    let mut tries = Tries::new(plan.client.retry);
+    let mut tries = Tries::of(&plan.client);
     let mut first = Some(first);
     loop {
         let result = match tries.may_be_done {

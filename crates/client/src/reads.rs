@@ -50,6 +50,13 @@ impl<T> fmt::Debug for Read<'_, T> {
     }
 }
 
+#[cfg(feature = "gzip")]
+impl<T> Read<'_, T> {
+    pub(crate) fn path(&self) -> &str {
+        self.path
+    }
+}
+
 impl<T: Send + 'static> Read<'_, T> {
     /// Hands the read to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<T> {
@@ -272,7 +279,7 @@ impl Client {
                 let read = finish(call, &context, |reply| (kind.decode)(reply, &client.chroot)).await?;
                 Ok((read, pending.set()))
             };
-            retried(client.retry, attempt(first), || attempt(ask(&context.path))).await
+            retried(&client, attempt(first), || attempt(ask(&context.path))).await
         })
     }
 }

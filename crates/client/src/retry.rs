@@ -1,11 +1,15 @@
 //! Retry policies: how often to try again, and how long to wait before each try.
 
-use crate::error::{Error, Result};
+use crate::{
+    client::Client,
+    error::{Error, Result},
+    shared::Shared,
+};
 use rand_xoshiro::{
     SplitMix64,
     rand_core::{RngCore, SeedableRng},
 };
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// How often to try again after connection trouble, and how long to wait before each try.
@@ -103,9 +107,28 @@ impl Default for RetryPolicy {
     }
 }
 
+/// The wait before this retry of an operation that began at `begun`; `None` if the policy gives up, or the budget does
+/// not cover the retry.
+pub(crate) fn wait_before(
+    tries: u32,
+    policy: RetryPolicy,
+    budget: Option<&Shared>,
+    begun: Instant,
+) -> Option<Duration> {
+    let elapsed = begun.elapsed();
+    let wait = policy.wait(tries, elapsed, elapsed.subsec_nanos().into())?;
+    if !budget.is_none_or(Shared::take_retry) {
+        tracing::debug!(tries, "the budget of retries is used up");
+        return None;
+    }
+    Some(wait)
+}
+
 /// The tries of one operation so far.
 pub(crate) struct Tries {
     policy: RetryPolicy,
+    /// By whose budget retries are counted.
+    budget: Option<Arc<Shared>>,
     begun: Instant,
     tries: u32,
     /// An earlier try may have been done: its connection was lost before the reply.
@@ -113,8 +136,14 @@ pub(crate) struct Tries {
 }
 
 impl Tries {
+    /// Without a budget.
     pub(crate) fn new(policy: RetryPolicy) -> Tries {
-        Tries { policy, begun: Instant::now(), tries: 0, may_be_done: false }
+        Tries { policy, budget: None, begun: Instant::now(), tries: 0, may_be_done: false }
+    }
+
+    /// By the policy and the budget of a client.
+    pub(crate) fn of(client: &Client) -> Tries {
+        Tries { budget: Some(client.shared().clone()), ..Tries::new(client.retry) }
     }
 
     /// Waits before the next try.
@@ -123,14 +152,14 @@ impl Tries {
     /// The operation's final error, if there is no further try.
     pub(crate) async fn wait(&mut self, error: Error) -> Result<()> {
         self.tries += 1;
-        let random = self.begun.elapsed().subsec_nanos().into();
-        match self.policy.wait(self.tries, self.begun.elapsed(), random) {
-            Some(wait) if error.is_connection_trouble() => {
+        let next = || wait_before(self.tries, self.policy, self.budget.as_deref(), self.begun);
+        match error.is_connection_trouble().then(next).flatten() {
+            Some(wait) => {
                 self.may_be_done |= error.is_outcome_unknown();
                 sleep(wait).await;
                 Ok(())
             }
-            _ => Err(self.ended(error)),
+            None => Err(self.ended(error)),
         }
     }
 

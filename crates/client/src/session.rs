@@ -4,6 +4,7 @@ use crate::{
     client::Client,
     error::{Error, Result},
     shared::Shared,
+    version::Version,
 };
 use ostler_client_core::ConnectionState;
 use ostler_proto::id::SessionId;
@@ -56,7 +57,7 @@ impl Session {
         let hold = Hold { session: self.id, shared: shared.clone() };
         let mut pause = PROOF_PAUSE;
         while !shared.is_proven(self.id) {
-            match self.multi().check("/", -1).commit().await {
+            match self.multi().check("/", Version::Any).await {
                 // Either answer comes from a quorum.
                 Ok(_) | Err(Error::Multi { .. }) if shared.is_proven(self.id) => break,
                 // The answer took too long to prove that the session lives now.

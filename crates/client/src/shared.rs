@@ -12,8 +12,8 @@ use crate::{
 };
 use bytes::Bytes;
 use ostler_client_core::{
-    AttemptId, AuthInfo, Chroot, ConnectionState, Effect, Effects, Failure, Input, Mono, RequestId, SaslStep,
-    Session, SessionState, WatchId,
+    AttemptId, AuthInfo, Chroot, ConnectionState, Credentials, Effect, Effects, Failure, Input, Mono,
+    OnChange, RankedHost, RequestId, RetryBudget, RetryTokens, SaslStep, Session, SessionState, WatchId,
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::{
@@ -26,13 +26,16 @@ use rustc_hash::FxBuildHasher;
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering::Relaxed},
     },
     task::Waker,
     time::Duration,
 };
-use tokio::{sync::oneshot, time::Instant};
+use tokio::{
+    sync::{Notify, oneshot},
+    time::Instant,
+};
 
 /// From this number of requests under way on, the connection's task lets other tasks run first, so that several requests
 /// share one write. With fewer requests a write for each costs less: a yield can wake another thread of the runtime in
@@ -60,6 +63,10 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     begun: Instant,
     create2: AtomicU8,
+    /// The retries that are left, if they have a budget.
+    retries: Option<Mutex<RetryTokens>>,
+    /// Notified when each server has failed.
+    pub(crate) each_failed: Arc<Notify>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -85,6 +92,8 @@ pub(crate) struct State {
     recorder: Recorder,
     ids: Ids,
     last_error: Option<String>,
+    /// Notified when each server has failed.
+    each_failed: Arc<Notify>,
 }
 
 impl std::fmt::Debug for State {
@@ -115,6 +124,7 @@ const FAR_AHEAD: Duration = Duration::from_secs(86_400 * 365);
 
 impl Shared {
     pub(crate) fn new(config: ostler_client_core::Config, ids: Ids) -> Shared {
+        let each_failed = Arc::new(Notify::new());
         let state = State {
             core: Session::new(config, Mono::START),
             effects: Effects::default(),
@@ -130,12 +140,15 @@ impl Shared {
             recorder: Recorder::default(),
             ids,
             last_error: None,
+            each_failed: each_failed.clone(),
         };
         let runtime = tokio::runtime::Handle::current();
         Shared {
             state: Mutex::new(state),
             begun: Instant::now(),
             create2: AtomicU8::new(Create2::Untried as u8),
+            retries: None,
+            each_failed,
             runtime,
         }
     }
@@ -150,6 +163,21 @@ impl Shared {
 
     pub(crate) fn note_create2(&self, found: Create2) {
         self.create2.store(found as u8, Relaxed);
+    }
+
+    /// The same, and retries have a budget.
+    pub(crate) fn with_budget(self, budget: Option<RetryBudget>) -> Shared {
+        Shared { retries: budget.map(|budget| Mutex::new(RetryTokens::new(budget, self.now()))), ..self }
+    }
+
+    /// Takes a retry from the budget. True if there is no budget.
+    pub(crate) fn take_retry(&self) -> bool {
+        let Some(retries) = &self.retries else { return true };
+        let requests = {
+            let state = self.lock();
+            state.first_waiter + state.waiters.len() as u64
+        };
+        retries.lock().unwrap_or_else(PoisonError::into_inner).take(self.now(), requests)
     }
 
     /// The session's time now.
@@ -291,6 +319,11 @@ impl Shared {
         self.lock().core.timeout()
     }
 
+    /// By which another connection can take over the session.
+    pub(crate) fn credentials(&self) -> Option<Credentials> {
+        self.lock().core.credentials()
+    }
+
     pub(crate) fn last_zxid(&self) -> Zxid {
         self.lock().core.last_zxid()
     }
@@ -333,6 +366,19 @@ impl Shared {
 
     pub(crate) fn deadline(&self) {
         self.step(Input::Deadline);
+    }
+
+    pub(crate) fn replace_servers(&self, servers: &[RankedHost], on_change: OnChange) {
+        self.step(Input::Servers { servers, on_change });
+    }
+
+    pub(crate) fn move_off(&self) {
+        self.step(Input::MoveOff);
+    }
+
+    /// The number of the connected server.
+    pub(crate) fn server(&self) -> Option<usize> {
+        self.lock().core.server()
     }
 
     /// Processes all `payloads` under one lock. Returns the number of requests that they answered.
@@ -454,6 +500,7 @@ impl State {
             Effect::SaslToken { attempt, token } => self.sasl = Some(SaslToken { attempt, token }),
             Effect::Hangup(_) => self.order = Some(TaskCommand::Hangup),
             Effect::ProbeReadWrite { host } => self.probe = Some(host),
+            Effect::EachServerFailed => self.each_failed.notify_one(),
             Effect::Ended { .. } => {
                 self.order = Some(TaskCommand::Stop);
                 self.sinks.clear();

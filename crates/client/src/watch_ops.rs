@@ -71,19 +71,18 @@ impl Client {
             return Operation::refused(error);
         }
         let context = self.context("addWatch", path);
-        let client = self.clone();
-        let ask = move |path: &str| {
+        let ask = move |client: &Client, path: &str| {
             let pending = watch::stream(client.shared(), &client.chroot);
             let request = Request::AddWatch { path: client.chroot.absolute(path), mode: mode.code() };
             (client.call_with_watch(&request, pending.guard.id()), pending)
         };
-        let (first, policy) = (ask(path), self.retry);
+        let (first, client) = (ask(self, path), self.clone());
         spanned(context.span(), async move {
             let attempt = async |(call, pending): (_, PendingWatch<WatchStream>)| {
                 finish(call, &context, |reply| reply.ok().map(drop)).await?;
                 Ok(pending.set())
             };
-            retried(policy, attempt(first), || attempt(ask(&context.path))).await
+            retried(&client, attempt(first), || attempt(ask(&client, &context.path))).await
         })
     }
 
@@ -104,7 +103,7 @@ impl Client {
                     _ => reply.ok().map(|_| true),
                 })
             };
-            retried(client.retry, attempt(first), || attempt(ask(&client, &context.path))).await
+            retried(&client, attempt(first), || attempt(ask(&client, &context.path))).await
         })
     }
 

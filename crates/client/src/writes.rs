@@ -7,6 +7,7 @@ use crate::{
     outcome::Reply,
     reads,
     retry::Tries,
+    version::Version,
 };
 use bytes::Bytes;
 use ostler_client_core::Chroot;
@@ -16,10 +17,7 @@ use ostler_proto::{
     request::{self, Request},
     stat::Stat,
 };
-use std::future::IntoFuture;
-
-/// The version that matches any version.
-pub(crate) const ANY: i32 = -1;
+use std::{borrow::Cow, future::IntoFuture};
 
 /// A setData: set its options, then await it.
 #[derive(Debug)]
@@ -27,15 +25,28 @@ pub(crate) const ANY: i32 = -1;
 pub struct SetData<'a> {
     client: &'a Client,
     path: &'a str,
-    data: &'a [u8],
-    version: i32,
+    data: Cow<'a, [u8]>,
+    version: Version,
     idempotent: bool,
 }
 
 impl SetData<'_> {
     /// Sets the data only if the znode has this version; any version by default.
-    pub fn version(mut self, version: i32) -> Self {
+    pub fn version(mut self, version: Version) -> Self {
         self.version = version;
+        self
+    }
+
+    /// Replaces the data by bytes that the setData owns, for one that outlives what they were made from.
+    pub fn owned_data(mut self, data: Vec<u8>) -> Self {
+        self.data = Cow::Owned(data);
+        self
+    }
+
+    /// Compresses the data, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
+    #[cfg(feature = "gzip")]
+    pub fn compressed(mut self) -> Self {
+        self.data = Cow::Owned(crate::gzip::compress(&self.data));
         self
     }
 
@@ -52,7 +63,10 @@ impl SetData<'_> {
             return Operation::refused(error);
         }
         let context = self.client.context("setData", self.path);
-        let first = set_data(self.client, self.path, self.data, self.version);
+        if !self.version.is_possible() {
+            return Operation::refused(context.bad_version());
+        }
+        let first = set_data(self.client, self.path, &self.data, self.version);
         if !self.idempotent {
             let (client, span) = (self.client.clone(), context.span());
             return Operation::direct(Direct {
@@ -65,7 +79,7 @@ impl SetData<'_> {
             });
         }
         let (client, version) = (self.client.clone(), self.version);
-        let data = Bytes::copy_from_slice(self.data);
+        let data = Bytes::copy_from_slice(&self.data);
         spanned(
             context.span(),
             async move { set_until_known(&client, &context, &data, version, first).await },
@@ -82,8 +96,8 @@ impl IntoFuture for SetData<'_> {
     }
 }
 
-fn set_data(client: &Client, path: &str, data: &[u8], version: i32) -> Call {
-    let path = client.chroot.absolute(path);
+fn set_data(client: &Client, path: &str, data: &[u8], version: Version) -> Call {
+    let (path, version) = (client.chroot.absolute(path), version.number());
     client.call(&Request::SetData(request::SetData { path, data: Some(data), version }))
 }
 
@@ -99,17 +113,17 @@ async fn set_until_known(
     client: &Client,
     context: &OperationContext,
     data: &Bytes,
-    version: i32,
+    version: Version,
     first: Call,
 ) -> Result<Stat> {
-    let mut tries = Tries::new(client.retry);
+    let mut tries = Tries::of(client);
     let mut call = first;
     loop {
         match stat(call, context).await {
             Err(error) if error.is_bad_version() && tries.may_be_done => {
                 let (found, stat) =
                     client.get_data(&context.path).await.map_err(|error| tries.ended(error))?;
-                return match (stat.version == version.wrapping_add(1), found == *data) {
+                return match (stat.version == version.number().wrapping_add(1), found == *data) {
                     (true, true) => Ok(stat),
                     // Another client's write has set this version.
                     (true, false) => Err(error),
@@ -130,12 +144,12 @@ pub struct SetAcl<'a> {
     client: &'a Client,
     path: &'a str,
     acl: &'a [Acl],
-    version: i32,
+    version: Version,
 }
 
 impl SetAcl<'_> {
     /// Sets the ACL only if it has this version (`aversion` of the Stat); any version by default.
-    pub fn version(mut self, version: i32) -> Self {
+    pub fn version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
@@ -145,14 +159,18 @@ impl SetAcl<'_> {
         if let Err(error) = checked(self.path) {
             return Operation::refused(error);
         }
+        let context = self.client.context("setACL", self.path);
+        if !self.version.is_possible() {
+            return Operation::refused(context.bad_version());
+        }
         let acl = self.acl.iter().map(|entry| RawAcl {
             perms: entry.perms,
             scheme: Some(entry.id.scheme.as_str().into()),
             id: Some(entry.id.id.as_str().into()),
         });
         let path = self.client.chroot.absolute(self.path);
-        let request = Request::SetAcl { path, acl: Some(acl.collect()), version: self.version };
-        let (call, context) = (self.client.call(&request), self.client.context("setACL", self.path));
+        let request = Request::SetAcl { path, acl: Some(acl.collect()), version: self.version.number() };
+        let call = self.client.call(&request);
         let (client, span) = (self.client.clone(), context.span());
         Operation::direct(Direct { call, client, context, decode: decode_stat, repeat: None, span })
     }
@@ -223,11 +241,30 @@ impl IntoFuture for Reconfig<'_> {
 impl Client {
     /// Sets a znode's data; returns the new Stat.
     ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let client = server.client().await;
+    /// # client.create("/config", b"v1").await?;
+    /// use ostler_client::Version;
+    ///
+    /// let stat = client.set_data("/config", b"v2").await?;
+    /// client.set_data("/config", b"v3").version(Version::Exactly(stat.version)).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// `NoNode`; `BadVersion`; `NoAuth` without WRITE. [`Error::ConnectionLoss`](crate::Error::ConnectionLoss), unless
     /// it is [`idempotent`](SetData::idempotent): the data may be set or not.
     pub fn set_data<'a>(&'a self, path: &'a str, data: &'a (impl AsRef<[u8]> + ?Sized)) -> SetData<'a> {
-        SetData { client: self, path, data: data.as_ref(), version: ANY, idempotent: false }
+        SetData {
+            client: self,
+            path,
+            data: Cow::Borrowed(data.as_ref()),
+            version: Version::Any,
+            idempotent: false,
+        }
     }
 
     /// Sets a znode's ACL; returns the new Stat.
@@ -236,7 +273,7 @@ impl Client {
     /// `NoNode`; `BadVersion`; `InvalidAcl`; `NoAuth` without ADMIN.
     /// [`Error::ConnectionLoss`](crate::Error::ConnectionLoss): the ACL may be set or not.
     pub fn set_acl<'a>(&'a self, path: &'a str, acl: &'a [Acl]) -> SetAcl<'a> {
-        SetAcl { client: self, path, acl, version: ANY }
+        SetAcl { client: self, path, acl, version: Version::Any }
     }
 
     /// Changes the ensemble; returns the new configuration and the Stat of its znode.

@@ -1,8 +1,19 @@
 //! The error codes that a server sends to its clients (`KeeperException.Code`).
 
-/// A value of the error field of a reply header. Each variant has upstream's name.
+use core::fmt;
+
+/// A value of the error field of a reply header. Each variant has upstream's name. It displays what has happened, in
+/// words; [`name`](ErrorCode::name) is upstream's name.
+///
+/// ```
+/// use ostler_proto::error::ErrorCode;
+///
+/// assert_eq!(ErrorCode::BadVersion.to_string(), "the version is not the expected one");
+/// assert_eq!(ErrorCode::BadVersion.name(), "BadVersion");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
+#[non_exhaustive]
 pub enum ErrorCode {
     /// In a multi: the operation was not done because another operation of the multi failed.
     RuntimeInconsistency = -2,
@@ -60,9 +71,70 @@ impl ErrorCode {
         self as i32
     }
 
+    /// ZooKeeper's name of the code, such as `NoNode`.
+    pub fn name(self) -> &'static str {
+        self.texts().0
+    }
+
+    /// Name and meaning.
+    fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            ErrorCode::RuntimeInconsistency => (
+                "RuntimeInconsistency",
+                "another operation of the multi has failed, so this one was not done",
+            ),
+            ErrorCode::MarshallingError => {
+                ("MarshallingError", "the server cannot read the request, or its reply would be too large")
+            }
+            ErrorCode::Unimplemented => {
+                ("Unimplemented", "the server does not know the operation, or does not allow it")
+            }
+            ErrorCode::BadArguments => ("BadArguments", "an argument of the request is not valid"),
+            ErrorCode::UnknownSession => ("UnknownSession", "the server does not know the session"),
+            ErrorCode::NewConfigNoQuorum => {
+                ("NewConfigNoQuorum", "no quorum of the new configuration is connected and up to date")
+            }
+            ErrorCode::ReconfigInProgress => ("ReconfigInProgress", "another reconfiguration is in progress"),
+            ErrorCode::NoNode => ("NoNode", "the znode, or the parent of a new one, does not exist"),
+            ErrorCode::NoAuth => ("NoAuth", "the ACL does not allow it to this client's identities"),
+            ErrorCode::BadVersion => ("BadVersion", "the version is not the expected one"),
+            ErrorCode::NoChildrenForEphemerals => {
+                ("NoChildrenForEphemerals", "the parent is ephemeral, and cannot have children")
+            }
+            ErrorCode::NodeExists => ("NodeExists", "the znode exists already"),
+            ErrorCode::NotEmpty => ("NotEmpty", "the znode has children"),
+            ErrorCode::SessionExpired => ("SessionExpired", "the session has expired"),
+            ErrorCode::InvalidAcl => {
+                ("InvalidAcl", "the ACL is empty, malformed or too large, or has an unknown scheme")
+            }
+            ErrorCode::AuthFailed => ("AuthFailed", "the server refuses the identity"),
+            ErrorCode::SessionMoved => {
+                ("SessionMoved", "the session has moved to another server or connection")
+            }
+            ErrorCode::NotReadOnly => ("NotReadOnly", "the server is read-only, because it has no quorum"),
+            ErrorCode::EphemeralOnLocalSession => {
+                ("EphemeralOnLocalSession", "a local session cannot create ephemeral znodes")
+            }
+            ErrorCode::NoWatcher => ("NoWatcher", "there is no such watch"),
+            ErrorCode::ReconfigDisabled => ("ReconfigDisabled", "reconfiguration is disabled on the server"),
+            ErrorCode::SessionClosedRequireSaslAuth => {
+                ("SessionClosedRequireSaslAuth", "the server requires an authenticated session")
+            }
+            ErrorCode::QuotaExceeded => ("QuotaExceeded", "the write would exceed a quota"),
+            ErrorCode::ThrottledOp => ("ThrottledOp", "the server is overloaded and has not done it"),
+        }
+    }
+
     /// The code with this number, on the wire or in the log. `None` if the number is unknown.
     pub fn from_code(code: i32) -> Option<ErrorCode> {
         ALL.into_iter().find(|error| error.code() == code)
+    }
+}
+
+/// The event in words.
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.texts().1)
     }
 }
 
@@ -92,3 +164,19 @@ const ALL: [ErrorCode; 24] = [
     ErrorCode::QuotaExceeded,
     ErrorCode::ThrottledOp,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::{collections::BTreeSet, format};
+
+    #[test]
+    fn every_code_has_upstreams_name_and_its_own_words() {
+        let words: BTreeSet<_> = ALL.iter().map(|code| code.texts().1).collect();
+        assert_eq!(words.len(), ALL.len());
+        for code in ALL {
+            assert_eq!(code.name(), format!("{code:?}"));
+            assert_eq!(ErrorCode::from_code(code.code()), Some(code));
+        }
+    }
+}

@@ -11,7 +11,10 @@ use alloc::{
     string::{String, ToString},
     vec::Vec,
 };
-use core::fmt::{self, Display};
+use core::{
+    fmt::{self, Display},
+    net::IpAddr,
+};
 
 /// The configuration of an ensemble: servers, groups and weights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,6 +58,13 @@ pub struct ClientAddress {
     pub host: String,
     /// The client port.
     pub port: u16,
+}
+
+impl ClientAddress {
+    /// Whether the server listens at all addresses of its machine. Then clients reach it by the machine's own name.
+    pub fn is_wildcard(&self) -> bool {
+        self.host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified())
+    }
 }
 
 /// The reason why a text is not a configuration of an ensemble.

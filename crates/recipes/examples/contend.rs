@@ -7,7 +7,7 @@
 //!
 //! A contender whose connection is in doubt ends: what it holds goes with its session, all at once.
 
-use ostler_client::{Client, ConnectionState, CreateMode, Error as ClientError, ErrorCode, RetryPolicy};
+use ostler_client::{Client, ConnectionState, Error as ClientError, ErrorCode, RetryPolicy};
 use ostler_recipes::{
     Error, Result,
     fencing::Fence,
@@ -195,12 +195,12 @@ impl Contender {
 
     /// Says that it holds, if by the server it does.
     async fn mark(&self, fence: &Fence, mark: &str, journal: bool) -> Result<()> {
-        let mut multi = fence.multi().create_mode(mark, &self.name, CreateMode::Ephemeral);
+        let mut multi = fence.multi().create(mark, &self.name).ephemeral();
         if journal {
             let entry = format!("/journal/{}/at-", self.recipe);
-            multi = multi.create_mode(&entry, &self.name, CreateMode::PersistentSequential);
+            multi = multi.create(&entry, &self.name).sequential();
         }
-        match multi.commit().await {
+        match multi.await {
             Err(Error::Client(ClientError::Multi { code: ErrorCode::NodeExists, .. })) => {
                 let other = self.client.get_data(mark).await;
                 violation(&format!("{} holds {}, and so does {other:?}", self.name, fence.node()));

@@ -4,7 +4,7 @@
 //! Every record is the token of whoever wrote it, so that the journal itself shows whether anybody has written after a
 //! later holder.
 
-use ostler_client::{Client, CreateMode, Error as ClientError, ErrorCode, RetryPolicy};
+use ostler_client::{Client, Error as ClientError, ErrorCode, RetryPolicy, Version};
 use ostler_recipes::{
     Error, Result,
     fencing::Fence,
@@ -81,9 +81,9 @@ async fn hold(client: &Client, recipe: &str, name: &str, session: Duration) -> R
 /// A write that no clock and no session stops: only the server refuses it.
 async fn in_next_session(client: &Client, fence: &Fence, journal: &str) -> String {
     loop {
-        let check = client.multi().check(fence.node(), -1);
-        let write = check.create_mode(journal, record(fence), CreateMode::PersistentSequential);
-        match write.commit().await {
+        let check = client.multi().check(fence.node(), Version::Any);
+        let write = check.create(journal, record(fence)).sequential();
+        match write.await {
             Err(ClientError::Multi { code: ErrorCode::NoNode, index: 0, .. }) => return "refused".to_owned(),
             // The present session may be one that is not known to be over.
             Err(error) if error.is_connection_trouble() || error.is_session_over() => {
@@ -117,8 +117,8 @@ fn record(fence: &Fence) -> String {
 }
 
 async fn write(fence: &Fence, journal: &str) -> Result<()> {
-    let write = fence.multi().create_mode(journal, record(fence), CreateMode::PersistentSequential);
-    write.commit().await.map(drop)
+    let write = fence.multi().create(journal, record(fence)).sequential();
+    write.await.map(drop)
 }
 
 fn outcome(written: Result<()>) -> String {

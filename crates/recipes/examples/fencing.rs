@@ -50,7 +50,7 @@ async fn main() -> Done {
     let client = Client::connect(&servers).await?;
     let guard = InterProcessMutex::new(&client, LOCK).acquire().await?;
     println!("second holds it, with token {}", guard.token());
-    guard.multi().set_data(LEDGER, "second").commit().await?;
+    guard.multi().set_data(LEDGER, "second").await?;
     println!("second has written; the store takes its write: {}", store.write(guard.token()));
 
     first.join().map_err(|_| "the first holder has panicked")??;
@@ -71,7 +71,7 @@ async fn paused_holder(servers: &str, store: &Store, says: &mpsc::Sender<()>) ->
     thread::sleep(granted * 3);
 
     println!("first goes on, and takes itself for the holder: {}", guard.is_held());
-    match guard.multi().set_data(LEDGER, "first").commit().await {
+    match guard.multi().set_data(LEDGER, "first").await {
         Ok(_) => println!("first has written"),
         Err(error) => println!("first is refused: {error}"),
     }

@@ -120,7 +120,7 @@ impl Claim {
     /// Deletes the znode together with the operations that `add` adds, in one multi. Returns false if the znode has
     /// gone with its session before: then nothing was done.
     pub(crate) async fn release(mut self, add: impl for<'a> Fn(Multi<'a>) -> Multi<'a>) -> Result<bool> {
-        let multi = || add(self.session.multi().delete(&self.path, -1));
+        let multi = || add(self.session.multi().delete(&self.path).and());
         let done = match self.delete_by(true, multi).await {
             Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => false,
             // A znode was deleted by another client.

@@ -18,7 +18,7 @@
 //! let lock = InterProcessMutex::new(&client, "/locks/ledger");
 //! let guard = lock.acquire().await?;
 //! // The process may be paused here for any time.
-//! guard.multi().set_data("/ledger", b"42").commit().await?;
+//! guard.multi().set_data("/ledger", b"42").await?;
 //! guard.release().await?;
 //! # Ok(()) }
 //! ```
@@ -35,8 +35,12 @@
 //! metadata and make the write conditional on the metadata that was read. No lock can protect a store that allows
 //! neither.
 
+mod fenced_multi;
+
+pub use fenced_multi::{FencedMulti, FencedOperation};
+
 use crate::error::{Error, Result};
-use ostler_client::{Acl, CreateMode, EventKind, Hold, Multi, OpResult, Session, Zxid};
+use ostler_client::{EventKind, Hold, Session, Version, Zxid};
 use std::{
     fmt,
     sync::{
@@ -134,7 +138,7 @@ impl Fence {
     ///
     /// No request is sent. The answer can be outdated when the caller acts on it: see [`multi`](Fence::multi).
     pub fn is_held(&self) -> bool {
-        !self.inner.released.load(SeqCst) && self.inner.session.is_alive()
+        !self.is_released() && self.inner.session.is_alive()
     }
 
     /// Asks the ensemble whether the caller is still the holder, by a transaction that only checks. After connection
@@ -145,7 +149,7 @@ impl Fence {
     pub async fn verify(&self) -> Result<()> {
         let (policy, begun, mut tries) = (self.inner.session.retry_policy(), Instant::now(), 0);
         loop {
-            let error = match self.multi().commit().await {
+            let error = match self.multi().await {
                 Err(Error::Client(error)) if error.is_connection_trouble() => error,
                 checked => return checked.map(drop),
             };
@@ -178,12 +182,18 @@ impl Fence {
 
     /// Begins a transaction that is done only if the caller is the holder at that moment.
     pub fn multi(&self) -> FencedMulti<'_> {
-        let multi = self.inner.session.multi().check(self.node(), -1);
-        let (multi, checks) = match &self.inner.version_check {
-            Some((path, version)) => (multi.check(path, *version), 2),
-            None => (multi, 1),
-        };
-        FencedMulti { fence: self, multi, checks }
+        let multi = self.inner.session.multi().check(self.node(), Version::Any);
+        FencedMulti::new(
+            self,
+            match &self.inner.version_check {
+                Some((path, version)) => multi.check(path, Version::Exactly(*version)),
+                None => multi,
+            },
+        )
+    }
+
+    fn is_released(&self) -> bool {
+        self.inner.released.load(SeqCst)
     }
 
     pub(crate) fn set_released(&self) {
@@ -193,81 +203,5 @@ impl Fence {
 
     pub(crate) fn not_held(&self) -> Error {
         Error::NotHeld { node: self.inner.node.clone(), token: self.inner.token }
-    }
-}
-
-/// Operations that are done all together or not at all, and only if the caller is still the holder: add them, then call
-/// [`commit`](FencedMulti::commit).
-#[derive(Debug, Clone)]
-#[must_use = "nothing is done until commit"]
-pub struct FencedMulti<'a> {
-    fence: &'a Fence,
-    multi: Multi<'a>,
-    checks: usize,
-}
-
-impl FencedMulti<'_> {
-    fn map(mut self, add: impl FnOnce(Multi<'_>) -> Multi<'_>) -> Self {
-        self.multi = add(self.multi);
-        self
-    }
-
-    /// Checks that the znode exists and has this version; -1 for any.
-    pub fn check(self, path: &str, version: i32) -> Self {
-        self.map(|multi| multi.check(path, version))
-    }
-
-    /// Creates a persistent znode with an ACL that allows everything to everybody.
-    pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Self {
-        self.map(|multi| multi.create(path, data))
-    }
-
-    /// Creates a znode with an ACL that allows everything to everybody.
-    pub fn create_mode(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode) -> Self {
-        self.map(|multi| multi.create_mode(path, data, mode))
-    }
-
-    /// Creates a znode with this ACL.
-    pub fn create_with(self, path: &str, data: impl AsRef<[u8]>, mode: CreateMode, acl: Vec<Acl>) -> Self {
-        self.map(|multi| multi.create_with(path, data, mode, acl))
-    }
-
-    /// Deletes a znode if it has this version, -1 for any.
-    pub fn delete(self, path: &str, version: i32) -> Self {
-        self.map(|multi| multi.delete(path, version))
-    }
-
-    /// Sets a znode's data, whatever its version.
-    pub fn set_data(self, path: &str, data: impl AsRef<[u8]>) -> Self {
-        self.map(|multi| multi.set_data(path, data))
-    }
-
-    /// Sets a znode's data if it has this version, -1 for any.
-    pub fn set_data_version(self, path: &str, data: impl AsRef<[u8]>, version: i32) -> Self {
-        self.map(|multi| multi.set_data_version(path, data, version))
-    }
-
-    /// Does the operations in order, in one transaction. Returns a result for each.
-    ///
-    /// # Errors
-    /// [`Error::NotHeld`]: nothing was done, and nothing will be. The client's `Multi`: an operation fails and none was
-    /// done; its index counts from the first operation that the caller added. `ConnectionLoss`: all or none were done.
-    pub async fn commit(self) -> Result<Vec<OpResult>> {
-        let (fence, checks) = (self.fence, self.checks);
-        if fence.inner.released.load(SeqCst) {
-            return Err(fence.not_held());
-        }
-        match self.multi.commit().await {
-            Ok(mut results) => {
-                results.drain(..checks.min(results.len()));
-                Ok(results)
-            }
-            Err(error) if error.is_session_over() => Err(fence.not_held()),
-            Err(ostler_client::Error::Multi { index, .. }) if index < checks => Err(fence.not_held()),
-            Err(ostler_client::Error::Multi { code, index, operation, path }) => {
-                Err(ostler_client::Error::Multi { code, index: index - checks, operation, path }.into())
-            }
-            Err(error) => Err(error.into()),
-        }
     }
 }

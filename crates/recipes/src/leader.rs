@@ -28,5 +28,7 @@ mod unfair;
 pub use acknowledgement::{Acknowledged, Acknowledgement};
 pub use latch::{CloseMode, LatchState, LeaderChange, LeaderChanges, LeaderLatch};
 pub use participant::Participant;
-pub use selector::{LeaderSelector, LeaderSelectorBuilder, Leadership, SelectorState, TakeLeadership};
+pub use selector::{
+    LeaderSelector, LeaderSelectorBuilder, Leadership, SelectorState, SelectorStates, TakeLeadership,
+};
 pub use unfair::{UnfairElection, UnfairLeadership};

@@ -14,10 +14,11 @@
 
 use crate::{
     claim::Claim,
+    fencing::Token,
     nodes::{PersistentNode, member_path},
     until_answered::{fired, pause, until_answered},
 };
-use ostler_client::{Client, Error, Hold, Result, Watch, Zxid, paths};
+use ostler_client::{Client, Error, Hold, Result, Watch, paths};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::timeout;
 
@@ -71,6 +72,7 @@ type OwnedItem = (String, Claim, Hold);
 
 /// The reason for which a share must be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ShareEnd {
     /// A member has joined or left. `RELEASE` in kazoo.
     MembersChanged,
@@ -191,8 +193,8 @@ impl Share {
 
     /// The fencing token of an item: a number that grows from owner to owner, by which another store can refuse writes
     /// of a former owner. `None` if the item is not in this share.
-    pub fn token(&self, item: &str) -> Option<Zxid> {
-        self.claims.iter().find(|(owned, ..)| owned == item).map(|(_, claim, _)| claim.zxid())
+    pub fn token(&self, item: &str) -> Option<Token> {
+        self.claims.iter().find(|(owned, ..)| owned == item).map(|(_, claim, _)| Token(claim.zxid()))
     }
 
     /// Whether all items are still owned, by this machine's clock.

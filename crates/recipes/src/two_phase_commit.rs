@@ -14,7 +14,7 @@
 
 use crate::until_answered::{fired, until_answered};
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use ostler_client::{Client, Error, ErrorCode, Result, Watch, paths};
+use ostler_client::{Client, Error, ErrorCode, Result, Version, Watch, paths};
 use std::fmt;
 
 /// The vote of a site, and the decision of all sites.
@@ -75,7 +75,7 @@ impl Transaction {
         for site in sites {
             multi = multi.create(&paths::join(path, site), b"");
         }
-        multi.commit().await?;
+        multi.await?;
         Ok(Transaction::join(client, path))
     }
 
@@ -91,7 +91,7 @@ impl Transaction {
     /// no vote.
     pub async fn vote(&self, site: &str, vote: Vote) -> Result<Vote> {
         let path = paths::join(&self.path, site);
-        let set = || self.client.set_data(&path, vote.as_bytes()).version(0).idempotent();
+        let set = || self.client.set_data(&path, vote.as_bytes()).version(Version::Exactly(0)).idempotent();
         match until_answered(&self.client, set).await {
             Ok(_) => Ok(vote),
             Err(error) if error.is_bad_version() => {
@@ -190,9 +190,9 @@ impl Transaction {
     async fn end_at_once(&self) -> Result<()> {
         let mut multi = self.client.multi();
         for site in self.client.get_children(&self.path).await? {
-            multi = multi.delete(&paths::join(&self.path, &site), -1);
+            multi = multi.delete(&paths::join(&self.path, &site)).and();
         }
-        multi.delete(&self.path, -1).commit().await.map(drop)
+        multi.delete(&self.path).await.map(drop)
     }
 
     /// All sites. `NoNode` if some were deleted: then another process is ending the transaction, and the votes of the

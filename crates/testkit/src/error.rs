@@ -10,6 +10,7 @@ use std::{io, path::PathBuf};
 
 /// Why a call of the test kit has failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TestkitError {
     /// The folder for a server's data cannot be created.
     #[error("cannot create a folder for a server's data: {0}; is there room in the temporary folder?")]

@@ -4,12 +4,13 @@ mod connection;
 mod flow;
 mod gate;
 mod plan;
+mod words;
 
 pub use flow::Direction;
 pub use gate::HeldFrame;
 pub use plan::{CutPoint, SeenFrame};
 
-use crate::{error::TestkitError, runtime::OwnRuntime};
+use crate::{error::TestkitError, port::ReservedPort, runtime::OwnRuntime};
 use connection::Shared;
 use flow::Flow;
 use std::{
@@ -29,7 +30,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 /// watch event on its way may or may not arrive.
 ///
 /// All connections through the proxy (reconnects, several clients, several servers) share the numbers and the faults.
-/// Four-letter words do not pass, because they are not frames.
+/// Four-letter words pass as well, without a number.
 #[derive(Debug)]
 pub struct FrameProxy {
     addresses: Vec<SocketAddr>,
@@ -58,6 +59,17 @@ impl FrameProxy {
             runtime.handle().spawn(accept(listener, (place, *server), shared.clone()));
         }
         Ok(FrameProxy { addresses, shared, _runtime: runtime })
+    }
+
+    /// Starts a proxy on a reserved port.
+    pub(crate) fn on(port: &ReservedPort, server: SocketAddr) -> Result<FrameProxy, TestkitError> {
+        let (runtime, shared) = (OwnRuntime::new("test-proxy")?, Arc::new(Shared::default()));
+        let listener = {
+            let _context = runtime.handle().enter();
+            port.listen()?
+        };
+        runtime.handle().spawn(accept(listener, (0, server), shared.clone()));
+        Ok(FrameProxy { addresses: vec![port.address()], shared, _runtime: runtime })
     }
 
     /// The addresses for clients, one for each server.

@@ -51,6 +51,7 @@
 //! | A connection is cut at one chosen message | [`FrameProxy::cut_at`] |
 //! | A message is held back | [`FrameProxy::hold_at`] |
 //! | A network between client and server that is down, silent or slow | [`FrameProxy::block`], [`FrameProxy::silence`], [`FrameProxy::delay`] |
+//! | The same, at the servers' own addresses | [`TestOptions::client_proxies`], [`TestServer::client_proxy`] |
 //! | The same between members | [`TestEnsemble::cut`], [`TestEnsemble::silence`], [`TestEnsemble::delay`] |
 //! | A leader whose followers have elected another one, and that has not noticed it | [`TestEnsemble::desert`], or [`TestEnsemble::pause`] |
 //!
@@ -103,6 +104,7 @@
 #![warn(missing_docs)]
 
 mod child_counter;
+mod client_proxy;
 mod counts;
 mod disk;
 mod ensemble;
@@ -110,6 +112,7 @@ mod error;
 mod frame_proxy;
 mod history;
 mod lane;
+mod mode;
 mod network;
 mod options;
 mod port;
@@ -123,6 +126,7 @@ pub use ensemble::TestEnsemble;
 pub use error::TestkitError;
 pub use frame_proxy::{CutPoint, Direction, FrameProxy, HeldFrame, SeenFrame};
 pub use history::{Change, ChangeKind};
+pub use mode::Mode;
 pub use options::{Durability, TestOptions};
 pub use ostler_proto::{
     id::{ServerId, SessionId},

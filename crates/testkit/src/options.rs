@@ -2,7 +2,7 @@
 
 use crate::disk::UnsyncedDisk;
 use ostler_storage::disk::{Disk, OsDisk};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 /// The kinds of failures that acknowledged writes survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,6 +23,8 @@ pub struct TestOptions {
     session_max: Duration,
     durability: Durability,
     observers: usize,
+    pub(crate) client_proxies: bool,
+    pub(crate) folder: Option<PathBuf>,
     settings: BTreeMap<String, String>,
 }
 
@@ -34,6 +36,8 @@ impl Default for TestOptions {
             session_max: Duration::from_secs(3600),
             durability: Durability::default(),
             observers: 0,
+            client_proxies: false,
+            folder: None,
             settings: BTreeMap::new(),
         }
     }
@@ -76,6 +80,20 @@ impl TestOptions {
     pub fn read_only_mode(self) -> TestOptions {
         let keys = ["readonlymode.enabled", "localSessionsEnabled", "localSessionsUpgradingEnabled"];
         keys.into_iter().fold(self, |options, key| options.setting(key, "true"))
+    }
+
+    /// Puts a [`FrameProxy`](crate::FrameProxy) between clients and each server. Clients find it at the server's address,
+    /// and in `/zookeeper/config` as well. [`TestServer::client_proxy`](crate::TestServer::client_proxy) is the proxy. While
+    /// the server is down, a connection is accepted and closed at once.
+    pub fn client_proxies(mut self) -> TestOptions {
+        self.client_proxies = true;
+        self
+    }
+
+    /// The folder in which each server makes its own folder; by default that of the system for temporary files.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> TestOptions {
+        self.folder = Some(folder.into());
+        self
     }
 
     /// Adds a line to the zoo.cfg of each server. It takes precedence over the other options. Do not set ports, folders or

@@ -2,10 +2,12 @@
 
 use crate::{
     child_counter,
+    client_proxy::ClientProxy,
     counts::{Connection, Counts},
     error::TestkitError,
     frame_proxy::FrameProxy,
     history::{self, Change, Logged},
+    mode::Mode,
     options::TestOptions,
     port::ReservedPort,
     process::{self, Process},
@@ -29,6 +31,7 @@ use tempfile::TempDir;
 pub struct TestServer {
     // Dropped first, so that the server ends before its folder and its port are released.
     process: Option<Process>,
+    client_proxy: Option<ClientProxy>,
     files: Arc<dyn Disk>,
     port: ReservedPort,
     data_dir: PathBuf,
@@ -59,11 +62,18 @@ impl TestServer {
         port: ReservedPort,
         own: &[(String, String)],
     ) -> Result<TestServer, TestkitError> {
-        let dir = tempfile::Builder::new().prefix("ostler-test-").tempdir().map_err(TestkitError::Folder)?;
+        let mut named = tempfile::Builder::new();
+        named.prefix("ostler-test-");
+        let dir = match &options.folder {
+            Some(folder) => named.tempdir_in(folder),
+            None => named.tempdir(),
+        };
+        let dir = dir.map_err(TestkitError::Folder)?;
+        let client_proxy = options.client_proxies.then(|| ClientProxy::start(&port)).transpose()?;
         let data_dir = dir.path().join("data");
         let mut own = own.to_vec();
         own.push(("dataDir".into(), data_dir.display().to_string()));
-        let server = TestServer { process: None, files: options.files(), port, data_dir, dir };
+        let server = TestServer { process: None, client_proxy, files: options.files(), port, data_dir, dir };
         server.write(&server.zoo_cfg(), &options.zoo_cfg(&own))?;
         Ok(server)
     }
@@ -78,7 +88,10 @@ impl TestServer {
     }
 
     pub(crate) async fn start_process(&mut self, peers: Option<PeerListeners>) -> Result<(), TestkitError> {
-        let config = config::load(&self.zoo_cfg())?.config;
+        let mut config = config::load(&self.zoo_cfg())?.config;
+        if let Some(proxy) = &self.client_proxy {
+            config.clients.client_address = Some(proxy.server_address());
+        }
         // The thread's name, for debuggers and logs.
         let name = match &config.ensemble {
             Some(ensemble) => format!("test-server-{}", ensemble.me.0),
@@ -102,6 +115,21 @@ impl TestServer {
     /// Starts a proxy in front of the server; see [`FrameProxy`].
     pub async fn proxy(&self) -> Result<FrameProxy, TestkitError> {
         FrameProxy::start(self.address()).await
+    }
+
+    /// The proxy between clients and the server, with [`TestOptions::client_proxies`].
+    pub fn client_proxy(&self) -> Option<&FrameProxy> {
+        self.client_proxy.as_ref().map(ClientProxy::proxy)
+    }
+
+    /// The address at which the server itself listens, behind the [proxy](TestServer::client_proxy) if there is one.
+    pub fn direct_address(&self) -> SocketAddr {
+        self.client_proxy.as_ref().map_or_else(|| self.address(), ClientProxy::server_address)
+    }
+
+    /// The part of the server in its ensemble. Also works while it is paused.
+    pub fn mode(&self) -> Result<Mode, TestkitError> {
+        self.inspect(|server| Mode::of(server.mode()))
     }
 
     /// The server's `dataDir`.

@@ -5,7 +5,7 @@ use ostler_proto::error::ErrorCode;
 /// The name of a code, such as `NoNode (-101)`; only the number of an unknown code.
 pub(crate) fn name(code: i32) -> String {
     match ErrorCode::from_code(code) {
-        Some(known) => format!("{known:?} ({code})"),
+        Some(known) => format!("{} ({code})", known.name()),
         None => format!("error {code}"),
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn ask(config: &ServerConfig) -> Vec<MemberAnswer> {
 fn place(member: &Member, usual_port: Option<u16>) -> Option<(String, u16)> {
     let own_host = || member.addresses.first().map(|address| address.host.clone());
     let (host, port) = match &member.client {
-        Some(client) if matches!(&*client.host, "0.0.0.0" | "::" | "") => (own_host()?, client.port),
+        Some(client) if client.is_wildcard() => (own_host()?, client.port),
         Some(client) => (client.host.clone(), client.port),
         None => (own_host()?, usual_port?),
     };

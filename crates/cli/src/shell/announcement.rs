@@ -92,6 +92,7 @@ fn upstream_state(state: ConnectionState) -> &'static str {
         ConnectionState::Connecting | ConnectionState::Suspended => "Disconnected",
         ConnectionState::Lost => "Expired",
         ConnectionState::Closed => "Closed",
+        _ => "Unknown",
     }
 }
 
@@ -106,6 +107,7 @@ fn state_sentence(state: ConnectionState, session: Option<SessionId>) -> String 
         }
         ConnectionState::Lost => format!("session{session} is lost, and with it its ephemeral znodes"),
         ConnectionState::Closed => "closed".into(),
+        other => format!("{other:?}, session{session}"),
     }
 }
 
@@ -118,6 +120,7 @@ pub(crate) fn prompt_state(state: ConnectionState) -> &'static str {
         ConnectionState::Suspended => "SUSPENDED",
         ConnectionState::Lost => "LOST",
         ConnectionState::Closed => "CLOSED",
+        _ => "UNKNOWN",
     }
 }
 

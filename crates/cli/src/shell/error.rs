@@ -217,7 +217,7 @@ fn refusal(code: ErrorCode, operation: &str, path: &str) -> String {
         ErrorCode::SessionClosedRequireSaslAuth => {
             ("The server wants SASL", "--sasl-user and --sasl-password-file say who you are")
         }
-        other => return format!("{operation} {path}: {other:?}"),
+        other => return format!("{operation} {path}: {other} ({})", other.name()),
     };
     let remedy = if remedy.is_empty() { String::new() } else { format!("; {remedy}") };
     format!("{said}: {path}{remedy}")

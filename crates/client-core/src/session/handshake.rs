@@ -86,8 +86,7 @@ impl Session {
     }
 
     pub(super) fn online(&mut self, now: Mono, attempt: AttemptId, read_only: bool, effects: &mut Effects) {
-        let probe =
-            (read_only && self.config.hosts > 1).then(|| Probe { at: now + PROBE_MIN, wait: PROBE_MIN });
+        let probe = read_only.then(|| Probe { at: now + PROBE_MIN, wait: PROBE_MIN });
         self.link = Link::Online { attempt, since: now, probe };
         self.attached(now, read_only, effects);
     }
@@ -131,6 +130,8 @@ impl Session {
             return;
         }
         *probe = Probe { at: now + probe.wait, wait: super::PROBE_MAX.min(probe.wait * 2) };
-        effects.push(Effect::ProbeReadWrite { host: self.hosts.take() });
+        if self.hosts.len() > 1 {
+            effects.push(Effect::ProbeReadWrite { host: self.hosts.take() });
+        }
     }
 }

@@ -38,7 +38,7 @@ impl Session {
             return;
         }
         let watch_change = watch_change_of(request, watch, bound).map(Box::new);
-        if self.is_online() {
+        if self.is_online() && self.leaving.is_none() {
             self.send(now, id, request, watch_change, effects);
         } else {
             self.enqueue(now, submitted, watch_change, effects);

@@ -12,13 +12,13 @@ use ostler_proto::{
 };
 use std::collections::BTreeMap;
 
-fn create(path: &str, flags: i32) -> Request<'_> {
+pub(crate) fn create(path: &str, flags: i32) -> Request<'_> {
     let acl = RawAcl { perms: Perms::ALL, scheme: Some("world".into()), id: Some("anyone".into()) };
     let acl = Some(vec![acl]);
     Request::Create(Create { op: Op::Create2, path: path.into(), data: None, acl, flags, ttl_ms: -1 })
 }
 
-fn set(path: &str) -> Request<'_> {
+pub(crate) fn set(path: &str) -> Request<'_> {
     Request::SetData(SetData { path: path.into(), data: Some(b"x"), version: -1 })
 }
 

@@ -7,6 +7,7 @@ mod followed;
 mod hostile;
 mod liveness;
 mod loss;
+mod moving;
 mod read_only;
 mod requests;
 mod rig;

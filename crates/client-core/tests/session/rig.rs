@@ -39,6 +39,8 @@ pub(crate) struct Rig {
     /// The connection or attempt that the session wants.
     pub(crate) wanted: Option<(AttemptId, usize)>,
     pub(crate) heard: Vec<RigEvent>,
+    /// How often each server had failed.
+    pub(crate) rounds_failed: usize,
     last_request: u64,
     last_watch: u64,
 }
@@ -58,6 +60,7 @@ impl Rig {
             effects,
             wanted: None,
             heard: Vec::new(),
+            rounds_failed: 0,
             last_request: 0,
             last_watch: 0,
         }
@@ -103,6 +106,10 @@ impl Rig {
                 Effect::State(next) => RigEvent::State(next.state, next.session),
                 Effect::ProbeReadWrite { host } => RigEvent::Probe(host),
                 Effect::SaslToken { token, .. } => RigEvent::SaslToken(token),
+                Effect::EachServerFailed => {
+                    self.rounds_failed += 1;
+                    continue;
+                }
                 Effect::Ended { .. } => RigEvent::Ended,
             };
             self.heard.push(heard);

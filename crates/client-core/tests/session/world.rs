@@ -77,7 +77,8 @@ struct Link {
 
 impl World {
     pub(crate) fn new(seed: u64) -> World {
-        let mut config = Config::new(1, seed);
+        // Both are the one simulated server.
+        let mut config = Config::new(2, seed);
         config.session_timeout = Duration::from_millis(TIMEOUT_MS);
         config.connection_timeout = Duration::from_secs(60);
         config.tick_time = Some(Duration::from_secs(1));
@@ -129,6 +130,11 @@ impl World {
 
     pub(crate) fn ask(&mut self, id: u64, request: &Request<'_>, watch: Option<u64>) {
         self.step(Input::Request { id: RequestId(id), session: None, request, watch: watch.map(WatchId) });
+    }
+
+    /// Moves to the other server.
+    pub(crate) fn move_off(&mut self) {
+        self.step(Input::MoveOff);
     }
 
     pub(crate) fn unwatch(&mut self, watch: u64) {
@@ -267,6 +273,7 @@ impl World {
                 | Effect::WatchesRemoved(_)
                 | Effect::Ended { .. }
                 | Effect::SaslToken { .. }
+                | Effect::EachServerFailed
                 | Effect::ProbeReadWrite { .. } => {}
             }
         }

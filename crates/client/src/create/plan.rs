@@ -67,7 +67,7 @@ impl Plan {
 
     /// Creates the znode, and its parents if wanted. Tries again after connection trouble if a second try does no harm.
     pub(super) async fn run(&self, first: SentCreate) -> Result<Created> {
-        let mut tries = Tries::new(self.client.retry);
+        let mut tries = Tries::of(&self.client);
         let mut sent = first;
         loop {
             let error = match self.with_parents(&self.context.path, sent).await {

@@ -3,7 +3,7 @@
 
 use crate::server::TestServer;
 use ostler_client::{
-    Acl, AddWatchMode, Client, CreateMode, Error, ErrorCode, EventKind, Id, Perms, ReadResult, WatcherType,
+    Acl, AddWatchMode, Client, Error, ErrorCode, EventKind, Id, Perms, ReadResult, Version, WatcherType,
 };
 use std::time::Duration;
 use tokio::time::timeout;
@@ -64,7 +64,7 @@ async fn connect_fails_at_a_server_without_sasl() {
 async fn reads_and_writes(client: &Client) {
     let made = client.create("/a", "ä€𝄞").await.unwrap();
     assert_eq!(client.get_data("/a").await.unwrap(), ("ä€𝄞".into(), made.stat));
-    let stat = client.set_data("/a", b"2").version(0).idempotent().await.unwrap();
+    let stat = client.set_data("/a", b"2").version(Version::Exactly(0)).idempotent().await.unwrap();
     assert_eq!((stat.version, stat.czxid), (1, made.stat.czxid));
     assert!(stat.mzxid > stat.czxid && client.last_zxid() >= stat.mzxid);
     client.create("/a/b/c", b"").creating_parents().await.unwrap();
@@ -118,21 +118,23 @@ async fn transactions(client: &Client) {
     let results = client
         .multi()
         .create("/m", b"1")
-        .create_mode("/m/s-", b"", CreateMode::PersistentSequential)
-        .set_data_version("/m", b"2", 0)
-        .check("/m", 1)
-        .delete("/m/s-0000000000", 0)
-        .commit()
+        .create("/m/s-", b"")
+        .sequential()
+        .set_data("/m", b"2")
+        .version(Version::Exactly(0))
+        .check("/m", Version::Exactly(1))
+        .delete("/m/s-0000000000")
+        .version(Version::Exactly(0))
         .await
         .unwrap();
     assert_eq!((results.len(), results[1].path()), (5, Some("/m/s-0000000000")));
-    let error = client.multi().delete("/m", -1).create("/m/x", b"").commit().await.unwrap_err();
+    let error = client.multi().delete("/m").create("/m/x", b"").await.unwrap_err();
     assert!(matches!(&error, Error::Multi { code: ErrorCode::NoNode, index: 1, .. }), "{error}");
-    let found = client.multi_read().get_data("/m").get_children("/m").get_data("/none").read().await.unwrap();
+    let found = client.multi_read().get_data("/m").get_children("/m").get_data("/none").await.unwrap();
     assert!(matches!(&found[0], Ok(ReadResult::Data(data, stat)) if data == "2" && stat.version == 1));
     assert!(matches!(&found[1], Ok(ReadResult::Children(names)) if names.is_empty()));
     assert!(found[2].as_ref().is_err_and(Error::is_no_node));
-    assert!(client.multi().commit().await.unwrap().is_empty());
+    assert!(client.multi().await.unwrap().is_empty());
 }
 
 async fn access(client: &Client, servers: &str, root: &str) {
@@ -143,7 +145,7 @@ async fn access(client: &Client, servers: &str, root: &str) {
     assert_eq!(client.get_data("/mine").await.unwrap_err().code(), Some(ErrorCode::NoAuth));
     assert!(owner.who_am_i().await.unwrap().contains(&("digest".into(), "bob".into())));
     assert_eq!(owner.get_acl("/mine").await.unwrap().0[0].id.id, "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
-    owner.set_acl("/mine", &[Acl::world(Perms::ALL)]).version(0).await.unwrap();
+    owner.set_acl("/mine", &[Acl::world(Perms::ALL)]).version(Version::Exactly(0)).await.unwrap();
     client.get_data("/mine").await.unwrap();
     owner.close().await;
     assert!(matches!(client.add_auth("nonsense", "x").await, Err(Error::AuthFailed)));

@@ -1,7 +1,7 @@
 //! Deletes that go on in the background, with the options of the caller.
 
 use crate::{stage::Stage, traces::Traces};
-use ostler_client::{ClientBuilder, ConnectionState, Error};
+use ostler_client::{ClientBuilder, ConnectionState, Error, Version};
 use std::time::Duration;
 use tracing::Level;
 
@@ -15,7 +15,7 @@ async fn a_guaranteed_delete_of_one_version_spares_a_znode_that_was_changed_mean
     let traces = Traces::begin();
     let stage = Stage::set().await;
     stage.lose_at(1);
-    let error = stage.client.delete("/p/x").version(0).guaranteed().await.unwrap_err();
+    let error = stage.client.delete("/p/x").version(Version::Exactly(0)).guaranteed().await.unwrap_err();
     assert!(matches!(error, Error::ConnectionLoss { .. }), "{error}");
     stage.direct.set_data("/p/x", b"kept").await.unwrap();
     stage.reopen();
@@ -30,7 +30,7 @@ async fn a_guaranteed_delete_whose_reply_was_lost_spares_the_znode_created_after
     let traces = Traces::begin();
     let stage = Stage::set().await;
     stage.lose_at(2);
-    stage.client.delete("/p/x").version(0).guaranteed().await.unwrap_err();
+    stage.client.delete("/p/x").version(Version::Exactly(0)).guaranteed().await.unwrap_err();
     stage.direct.create("/p/x", b"").await.unwrap();
     stage.direct.set_data("/p/x", b"another").await.unwrap();
     stage.reopen();
@@ -44,7 +44,7 @@ async fn a_guaranteed_delete_that_was_never_sent_logs_the_bad_version() {
     let traces = Traces::begin();
     let stage = Stage::with(|builder| builder.connection_timeout(Duration::from_millis(300))).await;
     stage.lose().await;
-    let error = stage.client.delete("/p/x").version(7).guaranteed().await.unwrap_err();
+    let error = stage.client.delete("/p/x").version(Version::Exactly(7)).guaranteed().await.unwrap_err();
     assert!(matches!(error, Error::NotConnected { .. }), "{error}");
     stage.reopen();
     stage.until_answered(1).await;
@@ -109,10 +109,10 @@ async fn a_guaranteed_delete_ends_with_a_client_that_ends_with_its_session() {
 #[tokio::test]
 async fn a_background_delete_keeps_its_version_and_deletes_children() {
     let stage = Stage::set().await;
-    stage.client.delete("/p/x").version(7).in_background();
+    stage.client.delete("/p/x").version(Version::Exactly(7)).in_background();
     stage.until_answered(1).await;
     assert!(stage.is_there().await);
     stage.direct.create("/p/x/y", b"").await.unwrap();
-    stage.client.delete("/p/x").version(0).deleting_children_if_needed().in_background();
+    stage.client.delete("/p/x").version(Version::Exactly(0)).deleting_children_if_needed().in_background();
     stage.until_gone().await;
 }

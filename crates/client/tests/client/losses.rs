@@ -2,7 +2,7 @@
 
 use crate::{proxy::Proxy, server::TestServer};
 use futures_util::FutureExt;
-use ostler_client::{Client, Created, Error, Result, RetryPolicy};
+use ostler_client::{Client, Created, Error, Result, RetryPolicy, Version};
 use std::{
     future::{Future, IntoFuture},
     time::Duration,
@@ -107,9 +107,9 @@ async fn emptied(client: &Client) {
 async fn idempotent_writes_are_done_once_wherever_the_connection_is_lost() {
     let write = |client: Client| async move {
         client.create("/p/i", b"1").idempotent().await?;
-        let stat = client.set_data("/p/i", b"2").version(0).idempotent().await?;
+        let stat = client.set_data("/p/i", b"2").version(Version::Exactly(0)).idempotent().await?;
         client.create("/p/gone", b"").idempotent().await?;
-        client.delete("/p/gone").version(0).idempotent().await?;
+        client.delete("/p/gone").version(Version::Exactly(0)).idempotent().await?;
         Ok(stat)
     };
     at_every_message(write, |direct, stat| async move {

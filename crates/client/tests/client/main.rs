@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_server;
+mod blocking;
 mod connectors;
 mod encrypted;
+mod following;
 mod guaranteed;
 mod logins;
 mod losses;

@@ -64,8 +64,8 @@ async fn each_operation_has_a_span_and_is_counted() {
     w.sees("setData", Op::SetData, client.set_data("/t", b"2").idempotent()).await.unwrap();
     w.sees("sync", Op::Sync, client.sync("/")).await.unwrap();
     w.sees("whoAmI", Op::WhoAmI, client.who_am_i()).await.unwrap();
-    w.sees("multi", Op::Multi, client.multi().create("/m", b"").commit()).await.unwrap();
-    w.sees("multiRead", Op::MultiRead, client.multi_read().get_data("/m").read()).await.unwrap();
+    w.sees("multi", Op::Multi, client.multi().create("/m", b"").send()).await.unwrap();
+    w.sees("multiRead", Op::MultiRead, client.multi_read().get_data("/m").send()).await.unwrap();
     let stream = client.add_watch("/m", AddWatchMode::Persistent);
     let stream = w.sees("addWatch", Op::AddWatch, stream).await.unwrap();
     let check = client.check_watches("/m", WatcherType::Any);

@@ -1,7 +1,7 @@
 //! The client at old servers that do not know newer operations.
 
 use crate::{proxy::Proxy, server::TestServer};
-use ostler_client::{AddWatchMode, Client, CreateMode, Error, ErrorCode, OpResult, ReadResult};
+use ostler_client::{AddWatchMode, Client, CreateMode, Error, ErrorCode, OpResult, ReadResult, Version};
 
 const CREATE2: i32 = 15;
 const CREATE_CONTAINER: i32 = 19;
@@ -25,7 +25,7 @@ async fn operations_that_an_old_server_lacks_are_replaced_by_others() {
     client.create("/c/d", b"").creating_container_parents().idempotent().await.unwrap();
     let refused = client.create("/box", b"").mode(CreateMode::Container).await.unwrap_err();
     assert!(refused.is_unimplemented(), "{refused}");
-    let found = client.multi_read().get_data("/a").get_children("/c").get_data("/none").read().await.unwrap();
+    let found = client.multi_read().get_data("/a").get_children("/c").get_data("/none").await.unwrap();
     assert!(matches!(&found[0], Ok(ReadResult::Data(data, _)) if data == "x"));
     assert!(matches!(&found[1], Ok(ReadResult::Children(names)) if names == &["d"]));
     assert!(found[2].as_ref().is_err_and(ostler_client::Error::is_no_node));
@@ -45,21 +45,21 @@ async fn a_multi_falls_back_to_create_if_the_server_lacks_create2() {
         (of.replies, of.errors)
     };
     // The first multi is refused and sent again without create2. The connection stays.
-    let made = client.multi().create("/a", b"1").create_mode("/a/n-", b"", CreateMode::EphemeralSequential);
-    let made = made.commit().await.unwrap();
+    let made = client.multi().create("/a", b"1").create("/a/n-", b"").ephemeral_sequential();
+    let made = made.await.unwrap();
     let created = |path: &str| OpResult::Created { path: path.to_owned(), stat: None };
     assert_eq!(made, [created("/a"), created("/a/n-0000000000")]);
     let owner = client.exists("/a/n-0000000000").await.unwrap().unwrap().ephemeral_owner;
     assert_eq!((owner, multis()), (client.session_id().unwrap().0, (2, 1)));
     // From then on multis and single creates do not try create2.
-    client.multi().create("/b", b"").set_data("/a", b"2").commit().await.unwrap();
+    client.multi().create("/b", b"").set_data("/a", b"2").await.unwrap();
     client.create("/c", b"").await.unwrap();
     assert!(multis() == (3, 1) && !client.metrics().operations.contains_key("create2"));
     // Other errors of a multi are returned unchanged.
-    let refused = client.multi().create("/d", b"").check("/a", 7).commit().await.unwrap_err();
+    let refused = client.multi().create("/d", b"").check("/a", Version::Exactly(7)).await.unwrap_err();
     assert!(matches!(refused, Error::Multi { index: 1, code: ErrorCode::BadVersion, .. }), "{refused}");
-    let refused = client.multi().create("/d", b"").create_mode("/e", b"", CreateMode::Container);
-    assert_eq!(refused.commit().await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
+    let refused = client.multi().create("/d", b"").create("/e", b"").container();
+    assert_eq!(refused.await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
     assert!(client.exists("/d").await.unwrap().is_none());
 }
 
@@ -68,8 +68,8 @@ async fn a_multi_refused_for_a_container_does_not_disable_create2() {
     let server = TestServer::start();
     let proxy = Proxy::hiding(server.address, vec![CREATE_CONTAINER]).await;
     let client = Client::connect(&proxy.address.to_string()).await.unwrap();
-    let refused = client.multi().create("/a", b"").create_mode("/b", b"", CreateMode::Container);
-    assert_eq!(refused.commit().await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
+    let refused = client.multi().create("/a", b"").create("/b", b"").container();
+    assert_eq!(refused.await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
     client.create("/a", b"").await.unwrap();
     assert_eq!(client.metrics().operations["create2"].errors, 0);
 }

@@ -1,7 +1,9 @@
 //! Each operation, with its results and its errors.
 
 use crate::server::TestServer;
-use ostler_client::{Acl, CreateMode, Error, ErrorCode, OpResult, Perms, ReadResult, without_protection};
+use ostler_client::{
+    Acl, CreateMode, Error, ErrorCode, OpResult, Perms, ReadResult, Version, without_protection,
+};
 use std::time::Duration;
 
 #[tokio::test]
@@ -14,9 +16,9 @@ async fn a_znode_is_created_read_changed_and_deleted() {
     assert_eq!(client.exists("/b").await.unwrap(), None);
     let (data, stat) = client.get_data("/a").await.unwrap();
     assert_eq!((&data[..], stat), (&b"one"[..], made.stat));
-    let stat = client.set_data("/a", "two").version(0).await.unwrap();
+    let stat = client.set_data("/a", "two").version(Version::Exactly(0)).await.unwrap();
     assert_eq!(stat.version, 1);
-    assert!(client.set_data("/a", b"").version(0).await.unwrap_err().is_bad_version());
+    assert!(client.set_data("/a", b"").version(Version::Exactly(0)).await.unwrap_err().is_bad_version());
     client.create("/a/c", b"").without_data().await.unwrap();
     assert_eq!(client.get_children("/a").await.unwrap(), ["c"]);
     let (names, stat) = client.get_children_and_stat("/a").await.unwrap();
@@ -111,27 +113,78 @@ async fn idempotent_and_or_set_data_creates() {
 }
 
 #[tokio::test]
+async fn options_of_a_multi_are_for_the_operation_before_them() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let readers = [Acl::world(Perms::READ)];
+    let mut multi = client.multi().create("/plain", b"1").and();
+    for (path, mode) in [("/box", CreateMode::Container), ("/mine", CreateMode::Ephemeral)] {
+        multi = multi.create(path, b"").mode(mode).and();
+    }
+    multi.create("/none", b"x").without_data().acl(&readers).set_data("/plain", b"2").await.unwrap();
+    let owner = async |path| client.exists(path).await.unwrap().unwrap().ephemeral_owner;
+    let session = client.session_id().unwrap().0;
+    assert_eq!((owner("/plain").await, owner("/box").await), (0, 0));
+    assert_eq!((owner("/mine").await, owner("/none").await), (session, 0));
+    assert_eq!(client.get_acl("/none").await.unwrap().0, readers);
+    assert_eq!(client.get_acl("/plain").await.unwrap().0, [Acl::world(Perms::ALL)]);
+    assert!(client.get_data("/none").await.unwrap().0.is_empty());
+
+    let multi = client.multi().set_data("/plain", b"3").version(Version::Exactly(1)).delete("/box");
+    let error = multi.version(Version::Exactly(7)).await.unwrap_err();
+    assert!(matches!(
+        &error,
+        Error::Multi { code: ErrorCode::BadVersion, index: 1, operation: "delete", .. }
+    ));
+    let said = "multi: operation 1 (delete /box): the version is not the expected one (BadVersion); nothing was done";
+    assert_eq!(error.to_string(), said);
+}
+
+/// -1 means any version on the wire. A caller that has counted to it must not delete what another client has written.
+#[tokio::test]
+async fn exactly_the_version_minus_one_matches_nothing() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.create("/a", b"1").await.unwrap();
+    let minus_one = Version::Exactly(-1);
+    let acl = [Acl::world(Perms::READ)];
+    for refused in [
+        client.set_data("/a", b"2").version(minus_one).await.map(drop),
+        client.set_acl("/a", &acl).version(minus_one).await.map(drop),
+        client.delete("/a").version(minus_one).await,
+        client.delete("/a").version(minus_one).guaranteed().await,
+        client.multi().delete("/a").version(minus_one).await.map(drop),
+        client.multi().check("/a", minus_one).await.map(drop),
+    ] {
+        assert!(refused.unwrap_err().is_bad_version());
+    }
+    client.delete("/a").version(minus_one).in_background();
+    let (data, stat) = client.get_data("/a").await.unwrap();
+    assert_eq!((&data[..], stat.version, stat.aversion), (&b"1"[..], 0, 0));
+}
+
+#[tokio::test]
 async fn multis_are_done_completely_or_not_at_all() {
     let server = TestServer::start();
     let client = server.client().await;
     let results = client
         .multi()
         .create("/m", b"1")
-        .create_mode("/m/s-", b"", CreateMode::EphemeralSequential)
-        .check("/m", 0)
+        .create("/m/s-", b"")
+        .ephemeral_sequential()
+        .check("/m", Version::Exactly(0))
         .set_data("/m", b"2")
-        .delete("/m/s-0000000000", -1)
-        .commit()
+        .delete("/m/s-0000000000")
         .await
         .unwrap();
     assert_eq!(results[1].path(), Some("/m/s-0000000000"));
     assert_eq!(results[3].stat().unwrap().version, 1);
     assert_eq!((&results[2], &results[4]), (&OpResult::Checked, &OpResult::Deleted));
     let error =
-        client.multi().set_data("/m", b"3").check("/m", 9).delete("/m", -1).commit().await.unwrap_err();
+        client.multi().set_data("/m", b"3").check("/m", Version::Exactly(9)).delete("/m").await.unwrap_err();
     assert!(matches!(&error, Error::Multi { code: ErrorCode::BadVersion, index: 1, operation: "check", .. }));
     assert_eq!(&client.get_data("/m").await.unwrap().0[..], b"2");
-    let found = client.multi_read().get_data("/m").get_children("/").get_data("/none").read().await.unwrap();
+    let found = client.multi_read().get_data("/m").get_children("/").get_data("/none").await.unwrap();
     assert!(matches!(&found[0], Ok(ReadResult::Data(data, _)) if data == "2"));
     assert!(matches!(&found[1], Ok(ReadResult::Children(names)) if names.len() == 2));
     assert!(found[2].as_ref().is_err_and(Error::is_no_node));
@@ -150,7 +203,7 @@ async fn identities_and_access() {
     let users = other.who_am_i().await.unwrap();
     assert!(users.contains(&("digest".into(), "bob".into())));
     assert_eq!(other.get_acl("/mine").await.unwrap().0[0].id.scheme, "digest");
-    other.set_acl("/mine", &[Acl::world(Perms::READ)]).version(0).await.unwrap();
+    other.set_acl("/mine", &[Acl::world(Perms::READ)]).version(Version::Exactly(0)).await.unwrap();
     assert!(matches!(other.add_auth("nonsense", "x").await, Err(Error::AuthFailed)));
     // The server closed the connection. The session goes on, with the accepted identity.
     assert_eq!(other.get_data("/mine").await.unwrap().1.aversion, 1);
@@ -185,7 +238,7 @@ async fn a_namespace_ends_at_its_root_and_not_within_a_name() {
     // Sequential znodes directly below the root have names of digits only.
     let made = client.create("/", b"").sequential().await.unwrap();
     assert_eq!(made.path, "/0000000001");
-    let made = client.multi().create_mode("/", b"", CreateMode::PersistentSequential).commit().await.unwrap();
+    let made = client.multi().create("/", b"").sequential().await.unwrap();
     assert_eq!(made[0].path(), Some("/0000000002"));
     let fresh = real.using_namespace("fresh").unwrap();
     let made = fresh.create("/", b"").sequential().creating_parents().await.unwrap();

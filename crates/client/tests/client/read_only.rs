@@ -1,6 +1,6 @@
 //! Clients that allow read-only servers, at an ensemble without a quorum.
 
-use ostler_client::{Client, ConnectionState, ErrorCode, RetryPolicy, SessionId};
+use ostler_client::{Client, ConnectionState, ErrorCode, RetryPolicy, SessionId, Version};
 use ostler_testkit::{ServerId, TestEnsemble, TestOptions};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     }
     // The read-only session was known to that one server only, so there is a new one.
     assert!(back.session.is_some() && back.session != alone.session);
-    reader.set_data("/a", b"new").version(0).await.unwrap();
+    reader.set_data("/a", b"new").version(Version::Exactly(0)).await.unwrap();
     holder.sync("/").await.unwrap();
     assert_eq!(holder.get_data("/a").await.unwrap().0, "new");
     assert_eq!(holder.session_id(), held);

@@ -22,6 +22,34 @@ async fn a_session_outlives_its_connection() {
 }
 
 #[tokio::test]
+async fn an_injected_expiry_is_that_of_the_ensemble() {
+    let server = TestServer::start();
+    let (client, other) = (server.client().await, server.client().await);
+    for round in 1..=3 {
+        let session = client.session().await.unwrap();
+        session.create("/mine", b"").ephemeral().await.unwrap();
+        let mut states = client.states();
+        let connected = states.next().await.unwrap();
+        client.inject_session_expiration().await.unwrap();
+        assert!(!session.is_alive(), "round {round}");
+        other.sync("/").await.unwrap();
+        assert_eq!(other.exists("/mine").await.unwrap(), None, "round {round}");
+        let mut seen = vec![connected.state];
+        while seen.len() < 4 {
+            seen.push(states.next().await.unwrap().state);
+        }
+        assert_eq!(
+            seen[1..],
+            [ConnectionState::Suspended, ConnectionState::Lost, ConnectionState::Reconnected]
+        );
+        assert_ne!(client.session().await.unwrap().id(), session.id());
+        assert!(matches!(session.get_data("/").await, Err(Error::SessionChanged { .. })));
+    }
+    client.close().await;
+    assert!(matches!(client.inject_session_expiration().await, Err(Error::Closed)));
+}
+
+#[tokio::test]
 async fn operations_bound_to_a_lost_session_fail() {
     let mut server = TestServer::start_with(|config| config.sessions.min_session_timeout_ms = 100);
     let client = server.builder("").session_timeout(Duration::from_millis(500)).connect().await.unwrap();

@@ -1,7 +1,7 @@
 //! Writes that are tried again after a lost reply: any later error says that the write may be done.
 
 use crate::stage::Stage;
-use ostler_client::{Acl, Client, ConnectionState, Error, ErrorCode, Perms, Result, RetryPolicy};
+use ostler_client::{Acl, Client, ConnectionState, Error, ErrorCode, Perms, Result, RetryPolicy, Version};
 use std::{future::Future, pin::Pin, time::Duration};
 
 type Writing = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
@@ -99,7 +99,9 @@ async fn a_write_with_a_lost_reply_is_undecided_if_its_retry_is_refused() {
 #[tokio::test]
 async fn a_set_data_of_one_version_is_decided_only_if_another_client_set_the_next_version() {
     let set: fn(Client) -> Writing = |client| {
-        Box::pin(async move { client.set_data("/p/x", b"2").version(0).idempotent().await.map(drop) })
+        Box::pin(async move {
+            client.set_data("/p/x", b"2").version(Version::Exactly(0)).idempotent().await.map(drop)
+        })
     };
     let once_by_others = |direct: Client| async move {
         direct.set_data("/p/x", b"3").await.unwrap();

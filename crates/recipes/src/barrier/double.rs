@@ -9,7 +9,7 @@
 //! own, and a member that has deleted its znode waits only for members that were there before the deletion.
 
 use crate::until_answered::{disconnected, fired, is_transient, pause, until_answered};
-use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Watch, Zxid, paths};
+use ostler_client::{Client, Error, ErrorCode, Result, Session, SessionId, Version, Watch, Zxid, paths};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -241,7 +241,7 @@ impl DistributedDoubleBarrier {
     /// Returns false if the names must be read again.
     async fn close(&mut self) -> Result<bool> {
         let (own, ready) = (self.own_path(), self.ready());
-        let delete = || self.client.multi().delete(&own, -1).delete(&ready, -1).commit();
+        let delete = || self.client.multi().delete(&own).delete(&ready).send();
         match until_answered(&self.client, delete).await {
             Err(error) if error.is_no_node() => {
                 self.quit().await?;
@@ -362,9 +362,9 @@ impl Entering<'_> {
     async fn open(&self, session: &Session, members: &[&str]) -> Result<bool> {
         let mut multi = session.multi();
         for member in members {
-            multi = multi.check(&paths::join(&self.barrier.path, member), -1);
+            multi = multi.check(&paths::join(&self.barrier.path, member), Version::Any);
         }
-        match multi.create(&self.barrier.ready(), b"").commit().await {
+        match multi.create(&self.barrier.ready(), b"").await {
             Ok(_) => Ok(true),
             Err(error) if error.code() == Some(ErrorCode::NodeExists) => Ok(true),
             // A member has given up, or the reply is lost. The next list of names shows what happened.

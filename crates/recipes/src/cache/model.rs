@@ -202,7 +202,9 @@ impl Model {
             {
                 self.start_read(ReadKind::Children, path.to_owned(), false, effects);
             }
-            EventKind::NodeChildrenChanged | EventKind::Gap => {}
+            EventKind::NodeChildrenChanged => {}
+            // A kind that is not known here may be any change.
+            _ => return self.begin_sweep(effects),
         }
         self.report_initialized(effects);
     }

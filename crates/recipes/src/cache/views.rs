@@ -1,8 +1,14 @@
 //! Views of a cache: the children of a znode, or a znode alone.
 
 use crate::cache::{CacheEvent, CacheEvents, CachedNode, CuratorCache};
+use futures_util::Stream;
 use ostler_client::{Client, Result};
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 /// A znode's children with their data. Curator's `PathChildrenCache`.
 ///
@@ -79,12 +85,24 @@ impl PathChildrenCache {
 impl PathEvents {
     /// The next event; `None` once the cache or the client is closed.
     pub async fn next(&mut self) -> Option<PathEvent> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<PathEvent>> {
         loop {
-            let event = self.events.next().await?;
+            let Some(event) = ready!(self.events.poll(cx)) else { return Poll::Ready(None) };
             if let Some(event) = of_children(&self.path, event) {
-                return Some(event);
+                return Poll::Ready(Some(event));
             }
         }
+    }
+}
+
+impl Stream for PathEvents {
+    type Item = PathEvent;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<PathEvent>> {
+        self.poll(cx)
     }
 }
 

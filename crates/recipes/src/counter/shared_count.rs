@@ -4,7 +4,13 @@ use crate::counter::{
     AtomicNumber, Result, SharedValue, ValueChanges, VersionedValue,
     atomic_number::{decode, encode},
 };
+use futures_util::Stream;
 use ostler_client::{Bytes, Client};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
 
 /// A number that many processes share: each sees the changes of all. Curator's `SharedCount`.
 ///
@@ -26,13 +32,28 @@ impl CountChanges {
     /// Waits for a change since the last call, and returns the newest count; `None` once the count or the client is
     /// closed.
     pub async fn next(&mut self) -> Option<Result<VersionedValue<i32>>> {
-        let changed = self.changes.next().await?;
-        Some(number(&self.path, changed))
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<VersionedValue<i32>>>> {
+        let changed = ready!(self.changes.poll(cx));
+        Poll::Ready(changed.map(|changed| number(&self.path, changed)))
     }
 
     /// The count now. [`next`](CountChanges::next) then waits for a later change.
     pub(crate) fn now(&mut self) -> Result<i32> {
         number(&self.path, self.changes.now()).map(|count| count.value)
+    }
+}
+
+impl Stream for CountChanges {
+    type Item = Result<VersionedValue<i32>>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<VersionedValue<i32>>>> {
+        self.poll(cx)
     }
 }
 

@@ -6,10 +6,17 @@ use crate::{
         CounterError, Result,
         swap::{self, Swap},
     },
+    polled::PolledWatch,
     until_answered::{pause, until_answered},
 };
+use futures_util::Stream;
 use ostler_client::{Bytes, Client, Error, ErrorCode, Stat, Watch, WatchedEvent, Zxid};
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 use tokio::sync::watch;
 
 /// A value, and the transaction that wrote it.
@@ -54,7 +61,7 @@ struct KnownValue {
 /// The changes of a [`SharedValue`], for one reader.
 #[derive(Debug, Clone)]
 pub struct ValueChanges {
-    current: watch::Receiver<KnownValue>,
+    current: PolledWatch<KnownValue>,
     /// The zxid of the value that the reader got last.
     known: Zxid,
 }
@@ -63,18 +70,21 @@ impl ValueChanges {
     /// Waits for a change since the last call, and returns the newest value. Earlier changes are left out. `None` once
     /// the value or the client is closed.
     pub async fn next(&mut self) -> Option<VersionedValue<Bytes>> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<VersionedValue<Bytes>>> {
         loop {
             let (newest, ended) = {
                 let current = self.current.borrow_and_update();
                 (current.value.zxid, current.ended)
             };
             if newest != self.known {
-                return Some(self.now());
+                return Poll::Ready(Some(self.now()));
             }
-            if ended {
-                return None;
+            if ended || ready!(self.current.poll_changed(cx)).is_none() {
+                return Poll::Ready(None);
             }
-            self.current.changed().await.ok()?;
         }
     }
 
@@ -83,6 +93,14 @@ impl ValueChanges {
         let value = self.current.borrow_and_update().value.clone();
         self.known = value.zxid;
         value
+    }
+}
+
+impl Stream for ValueChanges {
+    type Item = VersionedValue<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<VersionedValue<Bytes>>> {
+        self.poll(cx)
     }
 }
 
@@ -166,7 +184,7 @@ impl SharedValue {
     pub fn changes(&self) -> ValueChanges {
         let current = self.current.subscribe();
         let known = current.borrow().value.zxid;
-        ValueChanges { current, known }
+        ValueChanges { current: PolledWatch::new(current), known }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     counter::{CounterError, Result},
     until_answered::{pause, until_answered},
 };
-use ostler_client::{Bytes, Client, Error, Stat};
+use ostler_client::{Bytes, Client, Error, Stat, Version};
 
 /// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(crate) async fn set(client: &Client, path: &str, data: &[u8], expected: i32)
     if expected == -1 {
         return Err(CounterError::VersionUnusable { path: path.into() });
     }
-    let ask = || client.set_data(path, data).version(expected);
+    let ask = || client.set_data(path, data).version(Version::Exactly(expected));
     let lost = |error: &Error| error.is_bad_version() || error.is_no_node();
     settle(client, path, ask, lost, |stat| stat, |found| evidence_of_set(expected, data, found)).await
 }

@@ -4,11 +4,15 @@ use crate::{
     cache::{CachedNode, PathChildrenCache, PathEvent, PathEvents},
     discovery::{Result, ServiceInstance, registry::read},
 };
+use futures_util::Stream;
 use ostler_client::{Client, Zxid, paths};
 use serde::de::DeserializeOwned;
 use std::{
     collections::HashMap,
+    future::poll_fn,
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
 };
 
 /// A cache of the instances of a service. Curator's `ServiceCache`.
@@ -32,8 +36,24 @@ pub struct ServiceChanges(PathEvents);
 impl ServiceChanges {
     /// Waits until an instance is registered, unregistered or changed; `None` once the cache or the client is closed.
     pub async fn next(&mut self) -> Option<()> {
-        while let PathEvent::Initialized = self.0.next().await? {}
-        Some(())
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        loop {
+            match ready!(self.0.poll(cx)) {
+                Some(PathEvent::Initialized) => {}
+                event => return Poll::Ready(event.map(drop)),
+            }
+        }
+    }
+}
+
+impl Stream for ServiceChanges {
+    type Item = ();
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        self.poll(cx)
     }
 }
 

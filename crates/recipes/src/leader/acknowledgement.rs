@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     fencing::{Fence, Token},
 };
-use ostler_client::{Bytes, Client, CreateMode, ErrorCode, Zxid, paths};
+use ostler_client::{Bytes, Client, ErrorCode, Zxid, paths};
 use std::sync::Arc;
 
 /// The znode by which the leaders of one election say that they are ready. It must not be below the election's znode.
@@ -49,8 +49,8 @@ impl Acknowledgement {
         let node = absolute_path(leader.session().namespace(), leader.node());
         let text = written(leader.token(), &node, data.as_ref());
         loop {
-            let create = leader.multi().create_mode(&place, &text, CreateMode::Ephemeral);
-            match create.commit().await {
+            let create = leader.multi().create(&place, &text).ephemeral();
+            match create.await {
                 Err(error) if code(&error) == Some(ErrorCode::NodeExists) => {}
                 Err(error) if code(&error) == Some(ErrorCode::NoNode) => {
                     make_parent(leader, &place).await?;
@@ -58,8 +58,8 @@ impl Acknowledgement {
                 }
                 done => return done.map(drop),
             }
-            let replace = leader.multi().delete(&place, -1);
-            match replace.create_mode(&place, &text, CreateMode::Ephemeral).commit().await {
+            let replace = leader.multi().delete(&place);
+            match replace.create(&place, &text).ephemeral().await {
                 // The earlier leader's znode was deleted with its session meanwhile.
                 Err(error) if code(&error) == Some(ErrorCode::NoNode) => {}
                 done => return done.map(drop),
@@ -73,7 +73,7 @@ impl Acknowledgement {
     /// [`Error::NotHeld`] if the caller does not lead any more: then the acknowledgement does not count.
     /// [`Error::OutsideOfRoot`], as for [`acknowledge`](Acknowledgement::acknowledge). The client's errors.
     pub async fn withdraw(&self, leader: &Fence) -> Result<()> {
-        match leader.multi().delete(&self.path_for(leader)?, -1).commit().await {
+        match leader.multi().delete(&self.path_for(leader)?).await {
             Err(error) if code(&error) == Some(ErrorCode::NoNode) => Ok(()),
             done => done.map(drop),
         }

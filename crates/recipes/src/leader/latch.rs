@@ -10,15 +10,19 @@ use crate::{
     background::{TaskEnd, TaskGuard},
     error::{Error, Result},
     fencing::Fence,
+    polled::PolledWatch,
     queue_order::position,
     queue_place::{PlaceSpec, QueuePlace, Turn},
     session_retry::{self, is_writable},
 };
+use futures_util::Stream;
 use ostler_client::{Client, RecipeTag, Session};
 use ostler_planted::{self as planted, Bug};
 use std::{
-    pin::pin,
+    future::poll_fn,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::{
@@ -42,6 +46,7 @@ pub enum CloseMode {
 
 /// The state of a latch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum LatchState {
     /// The latch was not started.
     Latent,
@@ -67,7 +72,7 @@ pub enum LatchState {
 /// latch.start();
 /// let fence = latch.wait_for_leadership().await?;
 /// // The write is done only if the latch leads at that moment.
-/// fence.multi().set_data("/state", b"new").commit().await?;
+/// fence.multi().set_data("/state", b"new").await?;
 /// latch.close().await;
 /// # Ok(()) }
 /// ```
@@ -231,7 +236,7 @@ impl LeaderLatch {
 
     /// The changes of leadership from now on. The first is [`LeaderChange::IsLeader`] if the latch leads already.
     pub fn changes(&self) -> LeaderChanges {
-        LeaderChanges { status: self.status.subscribe(), reported: None }
+        LeaderChanges { status: PolledWatch::new(self.status.subscribe()), reported: None }
     }
 
     /// The latch's state.
@@ -288,7 +293,7 @@ pub enum LeaderChange {
 /// same znode. The stream ends when the latch is closed or has failed.
 #[derive(Debug)]
 pub struct LeaderChanges {
-    status: watch::Receiver<LatchStatus>,
+    status: PolledWatch<LatchStatus>,
     /// The number of the leadership that was returned last, until its end is returned.
     reported: Option<u64>,
 }
@@ -296,6 +301,10 @@ pub struct LeaderChanges {
 impl LeaderChanges {
     /// Waits for the next change; `None` once the latch is closed or has failed.
     pub async fn next(&mut self) -> Option<LeaderChange> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<LeaderChange>> {
         loop {
             let status = self.status.borrow_and_update().clone();
             let over = matches!(status.state, LatchState::Closed | LatchState::Failed(_));
@@ -303,17 +312,27 @@ impl LeaderChanges {
                 (Some(last), Some(_)) if last == status.leaderships => {}
                 (None, Some(fence)) => {
                     self.reported = Some(status.leaderships);
-                    return Some(LeaderChange::IsLeader(fence));
+                    return Poll::Ready(Some(LeaderChange::IsLeader(fence)));
                 }
                 (Some(_), leading) if leading.is_some() || !(over && status.silent) => {
                     self.reported = None;
-                    return Some(LeaderChange::NotLeader);
+                    return Poll::Ready(Some(LeaderChange::NotLeader));
                 }
-                _ if over => return None,
+                _ if over => return Poll::Ready(None),
                 _ => {}
             }
-            self.status.changed().await.ok()?;
+            if ready!(self.status.poll_changed(cx)).is_none() {
+                return Poll::Ready(None);
+            }
         }
+    }
+}
+
+impl Stream for LeaderChanges {
+    type Item = LeaderChange;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<LeaderChange>> {
+        self.poll(cx)
     }
 }
 

@@ -4,14 +4,22 @@ use super::participant::{self, Participant};
 use crate::{
     background::{TaskEnd, TaskGuard},
     error::{Error, Result},
-    fencing::{Fence, FencedMulti, Token},
+    fencing::Fence,
     lock::{WORD, wait_for_place},
+    polled::PolledWatch,
     queue_place::{PlaceSpec, QueuePlace},
     session_retry,
 };
+use futures_util::Stream;
 use ostler_client::{Client, RecipeTag};
 use ostler_planted::{self as planted, Bug};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    future::poll_fn,
+    ops::Deref,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+};
 use tokio::sync::{oneshot, watch};
 use tracing::Instrument;
 
@@ -35,10 +43,20 @@ where
 }
 
 /// A selector's leadership, as its function gets it.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug, Clone)]
 pub struct Leadership {
     client: Client,
     fence: Fence,
+}
+
+impl Deref for Leadership {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        &self.fence
+    }
 }
 
 impl Leadership {
@@ -51,20 +69,11 @@ impl Leadership {
     pub fn fence(&self) -> &Fence {
         &self.fence
     }
-
-    /// The fencing token: a number that grows from leader to leader.
-    pub fn token(&self) -> Token {
-        self.fence.token()
-    }
-
-    /// Begins a transaction that is done only if the caller still leads: [`Fence::multi`].
-    pub fn multi(&self) -> FencedMulti<'_> {
-        self.fence.multi()
-    }
 }
 
 /// The state of a selector.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum SelectorState {
     /// The selector was not started.
     Latent,
@@ -76,6 +85,40 @@ pub enum SelectorState {
     Leading(Fence),
     /// The selector was closed.
     Closed,
+}
+
+/// The states of a selector, beginning with the present one. A state that has ended before it was read is left out. The
+/// stream ends after [`SelectorState::Closed`].
+#[derive(Debug)]
+pub struct SelectorStates {
+    state: PolledWatch<SelectorState>,
+    begun: bool,
+    over: bool,
+}
+
+impl SelectorStates {
+    /// Waits for the next state; `None` once the selector is closed.
+    pub async fn next(&mut self) -> Option<SelectorState> {
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<SelectorState>> {
+        if self.over || self.begun && ready!(self.state.poll_changed(cx)).is_none() {
+            return Poll::Ready(None);
+        }
+        self.begun = true;
+        let state = self.state.borrow_and_update().clone();
+        self.over = matches!(state, SelectorState::Closed);
+        Poll::Ready(Some(state))
+    }
+}
+
+impl Stream for SelectorStates {
+    type Item = SelectorState;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SelectorState>> {
+        self.poll(cx)
+    }
 }
 
 /// One participant of an election. When it is elected it calls its function, and it leads until the function returns.
@@ -90,7 +133,7 @@ pub enum SelectorState {
 /// # client.create("/state", b"").await?;
 /// let lead = |leadership: Leadership| async move {
 ///     // The write is done only if the selector leads at that moment.
-///     let written = leadership.multi().set_data("/state", b"new").commit().await;
+///     let written = leadership.multi().set_data("/state", b"new").await;
 /// };
 /// let selector = LeaderSelector::builder(&client, "/election", lead).id("server-7").auto_requeue().start();
 /// selector.close().await;
@@ -194,6 +237,11 @@ impl LeaderSelector {
     /// The selector's state.
     pub fn state(&self) -> SelectorState {
         self.state.borrow().clone()
+    }
+
+    /// The selector's states, beginning with the present one.
+    pub fn states(&self) -> SelectorStates {
+        SelectorStates { state: PolledWatch::new(self.state.subscribe()), begun: false, over: false }
     }
 
     /// Waits until `wanted` returns true for the selector's state, and returns that state.

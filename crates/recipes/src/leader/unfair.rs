@@ -11,11 +11,11 @@
 use super::participant::{self, Participant};
 use crate::{
     error::Result,
-    fencing::{Fence, FencedMulti, Token},
+    fencing::{Fence, Token},
     session_retry,
 };
-use ostler_client::{Client, CreateMode, Error as ClientError, ErrorCode, RetryPolicy, Session, paths};
-use std::{sync::Arc, time::Duration};
+use ostler_client::{Client, Error as ClientError, ErrorCode, RetryPolicy, Session, Version, paths};
+use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
@@ -143,7 +143,7 @@ impl Claim {
         }
         loop {
             let multi = self.session.multi().set_data(&self.path, &self.mark);
-            match multi.create_mode(&self.leader, &*self.id, CreateMode::Ephemeral).commit().await {
+            match multi.create(&self.leader, &*self.id).ephemeral().await {
                 Ok(results) => {
                     let stat = results.first().and_then(|result| result.stat());
                     // The created znode's czxid is the same zxid.
@@ -217,13 +217,15 @@ async fn delete_until_done(session: &Session, path: &str, version: i32, leader: 
 
 /// Deletes the leader's znode, unless a later leader has created it.
 async fn delete(session: &Session, path: &str, version: i32, leader: &str) -> ostler_client::Result<()> {
-    match session.multi().check(path, version).delete(leader, -1).commit().await {
+    match session.multi().check(path, Version::Exactly(version)).delete(leader).await {
         Err(error) if matches!(error.code(), Some(ErrorCode::BadVersion | ErrorCode::NoNode)) => Ok(()),
         done => done.map(drop),
     }
 }
 
 /// Leadership in an [`UnfairElection`]. It is given up in the background when this is dropped.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
 #[must_use = "leadership that is dropped is given up"]
 pub struct UnfairLeadership {
@@ -233,30 +235,18 @@ pub struct UnfairLeadership {
     left: bool,
 }
 
+impl Deref for UnfairLeadership {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        &self.fence
+    }
+}
+
 impl UnfairLeadership {
     /// The fence of this leadership.
     pub fn fence(&self) -> &Fence {
         &self.fence
-    }
-
-    /// The fencing token: a number that grows from leader to leader.
-    pub fn token(&self) -> Token {
-        self.fence.token()
-    }
-
-    /// Whether this participant still leads, by this machine's clock: [`Fence::is_held`].
-    pub fn is_held(&self) -> bool {
-        self.fence.is_held()
-    }
-
-    /// Begins a transaction that is done only if this participant still leads: [`Fence::multi`].
-    pub fn multi(&self) -> FencedMulti<'_> {
-        self.fence.multi()
-    }
-
-    /// Waits until this participant should stop leading: [`Fence::lost`].
-    pub async fn lost(&self) {
-        self.fence.lost().await;
     }
 
     /// Gives up leadership, and waits until the leader's znode is deleted.

@@ -8,11 +8,12 @@ use super::{
 };
 use crate::{error::Result, fencing::Fence};
 use ostler_client::Client;
-use std::time::Duration;
+use std::{ops::Deref, time::Duration};
 use tokio::time::timeout;
 
 /// A lock of any kind, for an [`InterProcessMultiLock`]. Curator's `InterProcessLock`.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum AnyLock {
     /// A mutex.
     Mutex(InterProcessMutex),
@@ -48,8 +49,11 @@ impl AnyLock {
 }
 
 /// A held lock of any kind. It is released in the background when this is dropped.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
+#[non_exhaustive]
 pub enum AnyGuard {
     /// A mutex.
     Mutex(MutexGuard),
@@ -59,6 +63,14 @@ pub enum AnyGuard {
     Read(ReadGuard),
     /// The write side of a read-write lock.
     Write(WriteGuard),
+}
+
+impl Deref for AnyGuard {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        self.fence()
+    }
 }
 
 impl AnyGuard {

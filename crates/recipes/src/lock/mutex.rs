@@ -7,13 +7,13 @@ use super::{
 use crate::{
     background::TaskGuard,
     error::Result,
-    fencing::{Fence, FencedMulti, Token},
+    fencing::Fence,
     queue_order::position,
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
 use ostler_client::{Client, RecipeTag, Session};
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// The word in the names of a mutex's znodes.
@@ -32,7 +32,7 @@ pub(crate) const WORD: &str = "lock-";
 /// # client.create("/state", b"").await?;
 /// let lock = InterProcessMutex::new(&client, "/locks/a");
 /// if let Some(guard) = lock.acquire_within(Duration::from_secs(5)).await? {
-///     guard.multi().set_data("/state", b"new").commit().await?;
+///     guard.multi().set_data("/state", b"new").await?;
 ///     guard.release().await?;
 /// }
 /// // An owner can acquire the lock again while it holds it.
@@ -152,41 +152,26 @@ pub(crate) async fn wait_for_place(
 }
 
 /// A held mutex. It is released in the background when its owner's last guard is dropped.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct MutexGuard {
     holding: Arc<Holding>,
 }
 
+impl Deref for MutexGuard {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        self.fence()
+    }
+}
+
 impl MutexGuard {
     /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.holding.0.fence()
-    }
-
-    /// The fencing token: a number that grows from holder to holder.
-    pub fn token(&self) -> Token {
-        self.fence().token()
-    }
-
-    /// The path of the holder's znode.
-    pub fn node(&self) -> &str {
-        self.fence().node()
-    }
-
-    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
-    pub fn is_held(&self) -> bool {
-        self.fence().is_held()
-    }
-
-    /// Begins a transaction that is done only if the lock is still held: [`Fence::multi`].
-    pub fn multi(&self) -> FencedMulti<'_> {
-        self.fence().multi()
-    }
-
-    /// Waits until the holder should stop: [`Fence::lost`].
-    pub async fn lost(&self) {
-        self.fence().lost().await;
     }
 
     /// Another guard of the same holder. The lock is released with the last one.

@@ -7,14 +7,14 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    fencing::{Fence, FencedMulti, Token},
+    fencing::Fence,
     queue_order::{Position, Queue, number_after},
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
 use ostler_client::{Client, Error as ClientError, RecipeTag, Session, paths};
 use ostler_planted::{self as planted, Bug};
-use std::{sync::Arc, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::timeout;
 
 /// A lock that many readers or one writer hold at a time, in the order of arrival. A reader waits for the writers
@@ -215,10 +215,21 @@ fn read_write_position<'n>(queue: &'n Queue, mine: &str) -> Position<'n> {
 }
 
 /// A held read lock. It is released in the background when its owner's last read guard is dropped.
+///
+/// It dereferences to its [`Fence`]. Compare its token with writers' tokens only: readers that hold at the same time
+/// have different ones.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct ReadGuard {
     holding: Arc<Reading>,
+}
+
+impl Deref for ReadGuard {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        self.fence()
+    }
 }
 
 impl ReadGuard {
@@ -226,11 +237,6 @@ impl ReadGuard {
     /// different ones.
     pub fn fence(&self) -> &Fence {
         self.holding.0.fence()
-    }
-
-    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
-    pub fn is_held(&self) -> bool {
-        self.fence().is_held()
     }
 
     /// Waits until another process asks this reader to release the lock, by [`attempt_revoke`](super::attempt_revoke) on
@@ -257,6 +263,8 @@ impl ReadGuard {
 }
 
 /// A held write lock. It is released in the background when its owner's last write guard is dropped.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct WriteGuard {
@@ -265,25 +273,18 @@ pub struct WriteGuard {
     lock: InterProcessReadWriteLock,
 }
 
+impl Deref for WriteGuard {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        self.fence()
+    }
+}
+
 impl WriteGuard {
     /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.holding.0.fence()
-    }
-
-    /// The fencing token: a number that grows from writer to writer.
-    pub fn token(&self) -> Token {
-        self.fence().token()
-    }
-
-    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
-    pub fn is_held(&self) -> bool {
-        self.fence().is_held()
-    }
-
-    /// Begins a transaction that is done only if the write lock is still held: [`Fence::multi`].
-    pub fn multi(&self) -> FencedMulti<'_> {
-        self.fence().multi()
     }
 
     /// Acquires the read lock as well, without a wait.

@@ -4,12 +4,12 @@ use super::mutex::{WORD as MUTEX, wait_for_place};
 use crate::{
     counter::{CountChanges, SharedCount},
     error::Result,
-    fencing::{Fence, FencedMulti, Token},
+    fencing::Fence,
     queue_place::{self, PlaceSpec, QueuePlace},
     session_retry,
 };
 use ostler_client::{Bytes, Client, RecipeTag, Session, paths};
-use std::{future::pending, sync::Arc, time::Duration};
+use std::{future::pending, ops::Deref, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
 /// The word in the names of leases.
@@ -221,31 +221,26 @@ impl InterProcessSemaphore {
 }
 
 /// A held lease. It is returned in the background when this is dropped.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
 #[must_use = "a lease that is dropped is returned"]
 pub struct Lease {
     place: QueuePlace,
 }
 
+impl Deref for Lease {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        self.fence()
+    }
+}
+
 impl Lease {
     /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.place.fence()
-    }
-
-    /// The fencing token: a number that grows from lease to lease.
-    pub fn token(&self) -> Token {
-        self.fence().token()
-    }
-
-    /// Whether the lease is still held, by this machine's clock: [`Fence::is_held`].
-    pub fn is_held(&self) -> bool {
-        self.fence().is_held()
-    }
-
-    /// Begins a transaction that is done only if the lease is still held: [`Fence::multi`].
-    pub fn multi(&self) -> FencedMulti<'_> {
-        self.fence().multi()
     }
 
     /// The name of the lease's znode.

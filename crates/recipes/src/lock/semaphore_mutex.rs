@@ -1,12 +1,9 @@
 //! The semaphore mutex: a lock that is a semaphore of one lease.
 
 use super::semaphore::{InterProcessSemaphore, Lease};
-use crate::{
-    error::Result,
-    fencing::{Fence, FencedMulti, Token},
-};
+use crate::{error::Result, fencing::Fence};
 use ostler_client::Client;
-use std::time::Duration;
+use std::{ops::Deref, time::Duration};
 
 /// A lock that has one holder at a time and is not reentrant. This is Curator's `InterProcessSemaphoreMutex`, with the
 /// same znodes.
@@ -40,31 +37,26 @@ impl InterProcessSemaphoreMutex {
 }
 
 /// A held semaphore mutex. It is released in the background when this is dropped.
+///
+/// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its lock"]
 pub struct SemaphoreMutexGuard {
     lease: Lease,
 }
 
+impl Deref for SemaphoreMutexGuard {
+    type Target = Fence;
+
+    fn deref(&self) -> &Fence {
+        self.fence()
+    }
+}
+
 impl SemaphoreMutexGuard {
     /// The holder's fence.
     pub fn fence(&self) -> &Fence {
         self.lease.fence()
-    }
-
-    /// The fencing token: a number that grows from holder to holder.
-    pub fn token(&self) -> Token {
-        self.fence().token()
-    }
-
-    /// Whether the lock is still held, by this machine's clock: [`Fence::is_held`].
-    pub fn is_held(&self) -> bool {
-        self.fence().is_held()
-    }
-
-    /// Begins a transaction that is done only if the lock is still held: [`Fence::multi`].
-    pub fn multi(&self) -> FencedMulti<'_> {
-        self.fence().multi()
     }
 
     /// Releases the lock, and waits until the znode is deleted.

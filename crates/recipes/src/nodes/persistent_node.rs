@@ -1,8 +1,15 @@
 //! A persistent node: a znode that is created again when its session ends or another client deletes it.
 
 use crate::nodes::upkeep::{self, Plan, Status, Wish};
+use crate::polled::PolledWatch;
+use futures_util::Stream;
 use ostler_client::{Bytes, Client, CreateMode, Error, Result, paths};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+    task::{Context, Poll, ready},
+};
 use tokio::sync::watch;
 
 /// A znode that exists as long as this value: it is created again when its session ends or another client deletes it.
@@ -35,7 +42,7 @@ pub struct PersistentNodeBuilder {
 /// The creations of a [`PersistentNode`]'s znode, for one reader.
 #[derive(Debug)]
 pub struct Creations {
-    status: watch::Receiver<Status>,
+    status: PolledWatch<Status>,
     seen: u64,
 }
 
@@ -43,10 +50,30 @@ impl Creations {
     /// Waits until the znode has been created since the last call, and returns its path. Several creations can be
     /// reported as one. `None` once the node or the client is closed.
     pub async fn next(&mut self) -> Option<String> {
-        let seen = self.seen;
-        let status = self.status.wait_for(|status| status.creations > seen).await.ok()?;
-        self.seen = status.creations;
-        status.path.clone()
+        poll_fn(|cx| self.poll(cx)).await
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<String>> {
+        loop {
+            {
+                let status = self.status.borrow_and_update();
+                if status.creations > self.seen {
+                    self.seen = status.creations;
+                    return Poll::Ready(status.path.clone());
+                }
+            }
+            if ready!(self.status.poll_changed(cx)).is_none() {
+                return Poll::Ready(None);
+            }
+        }
+    }
+}
+
+impl Stream for Creations {
+    type Item = String;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<String>> {
+        self.poll(cx)
     }
 }
 
@@ -172,7 +199,7 @@ impl PersistentNode {
 
     /// A stream of the creations from now on. It includes the first one if that is still to come.
     pub fn creations(&self) -> Creations {
-        Creations { status: self.status.clone(), seen: self.status.borrow().creations }
+        Creations { status: PolledWatch::new(self.status.clone()), seen: self.status.borrow().creations }
     }
 
     /// Deletes the znode, and waits for that. If the future is dropped, the deletion goes on in the background.

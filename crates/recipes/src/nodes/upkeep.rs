@@ -1,7 +1,9 @@
 //! Keeping a znode there.
 
 use crate::until_answered::{fired, is_transient, pause, until_answered};
-use ostler_client::{Bytes, Client, CreateMode, Created, Error, EventKind, Result, Session, SessionId, Stat};
+use ostler_client::{
+    Bytes, Client, CreateMode, Created, Error, EventKind, Result, Session, SessionId, Stat, Version,
+};
 use tokio::sync::watch;
 
 /// The znode that is kept.
@@ -288,7 +290,7 @@ enum Deleted {
 
 /// Deletes a znode, unless it is another by now. Not to be repeated without another look.
 async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<Deleted> {
-    match client.delete(path).version(stat.version).quietly().await {
+    match client.delete(path).version(Version::Exactly(stat.version)).quietly().await {
         Err(error) if error.is_bad_version() => Ok(Deleted::Changed),
         deleted => deleted.map(|()| Deleted::Gone),
     }

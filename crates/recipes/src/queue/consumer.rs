@@ -13,7 +13,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
-use ostler_client::{Client, CreateMode, Error, Result, Stat, Watch, paths};
+use ostler_client::{Client, Error, Result, Stat, Version, Watch, paths};
 use std::{
     panic::AssertUnwindSafe,
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -189,9 +189,9 @@ impl Consumption {
         let again = put_back.then(|| names::put_back(self.queue.kind, name, SystemTime::now()));
         let again = again.map(|name| paths::join(&self.queue.path, &name));
         let end = claim.release(|multi| {
-            let multi = multi.delete(&item, -1);
+            let multi = multi.delete(&item).and();
             match &again {
-                Some(path) => multi.create_mode(path, &data, CreateMode::PersistentSequential),
+                Some(path) => multi.create(path, &data).sequential().and(),
                 None => multi,
             }
         });
@@ -268,7 +268,7 @@ async fn claim(queue: &Queue, name: &str) -> Result<Option<Bytes>> {
 async fn delete(client: &Client, path: &str, stat: &Stat) -> Result<bool> {
     let mut unknown = false;
     loop {
-        match client.delete(path).version(stat.version).await {
+        match client.delete(path).version(Version::Exactly(stat.version)).await {
             Ok(()) => return Ok(true),
             Err(error) if error.is_no_node() || error.is_bad_version() => {
                 if unknown {
@@ -293,6 +293,6 @@ pub(crate) async fn take(queue: &Queue, name: &str) -> Result<bool> {
     let claim = Claim::take(&queue.client, &paths::join(lock_path, name)).await?;
     let Some(claim) = claim else { return Ok(false) };
     let there = until_answered(&queue.client, || queue.client.exists(&item)).await?.is_some();
-    let released = claim.release(|multi| if there { multi.delete(&item, -1) } else { multi }).await?;
+    let released = claim.release(|multi| if there { multi.delete(&item).and() } else { multi }).await?;
     Ok(there && released)
 }

@@ -1,7 +1,7 @@
 //! A queue with the methods of the JDK's queues.
 
 use crate::until_answered::{disconnected, fired, until_answered};
-use ostler_client::{Bytes, Client, Result, Stat, Watch, paths};
+use ostler_client::{Bytes, Client, Result, Stat, Version, Watch, paths};
 use std::{future::pending, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -170,7 +170,8 @@ impl SimpleDistributedQueue {
 
     /// Deletes an item that was read; `None` if another one has.
     async fn remove(&self, name: &str, (data, stat): (Bytes, Stat)) -> Result<Option<Bytes>> {
-        match self.client.delete(&paths::join(&self.path, name)).version(stat.version).await {
+        match self.client.delete(&paths::join(&self.path, name)).version(Version::Exactly(stat.version)).await
+        {
             Ok(()) => Ok(Some(data)),
             Err(error) if error.is_no_node() || error.is_bad_version() => Ok(None),
             Err(error) => Err(error),

@@ -269,7 +269,7 @@ async fn writer_that_is_always_too_slow_takes_the_mutex() {
         }
         if succeeds {
             within(world.until(|counts| (counts.ephemerals, counts.watches) == (2, 1))).await;
-            held.multi().set_data("/v", b"rival's last").commit().await.unwrap();
+            held.multi().set_data("/v", b"rival's last").await.unwrap();
             held.release().await.unwrap();
             let update = within(setting).await.unwrap().unwrap();
             assert!(update.succeeded);

@@ -15,4 +15,6 @@ mod queues;
 mod runtimes;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod streams;
+mod typed;
 mod world;

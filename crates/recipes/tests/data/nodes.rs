@@ -5,7 +5,7 @@ use crate::{
     world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
 };
 use futures_util::FutureExt;
-use ostler_client::{Acl, CreateMode, ErrorCode, EventKind, Perms};
+use ostler_client::{Acl, CreateMode, ErrorCode, EventKind, Perms, Version};
 use ostler_proto::op::Op;
 use ostler_recipes::nodes::{GroupMember, PersistentNode, PersistentTtlNode};
 use ostler_testkit::{CutPoint, SeenFrame};
@@ -24,7 +24,7 @@ pub(crate) async fn life<S: Servers>(world: &World<S>, mode: CreateMode) {
     assert_eq!(stat.ephemeral_owner != 0, mode.is_ephemeral());
     let mut creations = node.creations();
     // And not the one that comes after it, should the connection be lost just then.
-    until_answered(|| world.other.delete(&path).version(stat.version).quietly())
+    until_answered(|| world.other.delete(&path).version(Version::Exactly(stat.version)).quietly())
         .await
         .or_else(|error| error.is_bad_version().then_some(()).ok_or(error))
         .unwrap();
@@ -217,7 +217,7 @@ pub(crate) async fn touched<S: Servers>(world: &World<S>) {
     assert_eq!((&data[..], stat.ephemeral_owner), (&b"2"[..], 0), "of no session");
     let mut creations = node.creations();
     // Both at once: a touch could come in between. Or they are gone by a try whose reply was lost.
-    let delete = || world.other.multi().delete("/deep/n/touch", -1).delete("/deep/n", -1).commit();
+    let delete = || world.other.multi().delete("/deep/n/touch").delete("/deep/n").send();
     while let Err(error) = until_answered(delete).await {
         assert!(error.is_no_node(), "{error}");
     }

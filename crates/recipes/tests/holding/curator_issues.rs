@@ -302,8 +302,8 @@ async fn curator_724_a_latch_recovers_when_the_path_itself_is_gone() {
     let second = leads_again(&mut changes).await;
     assert!(second.token() > first.token());
     // Gone while its session lives, and while nobody was away. All at once: it would come back between two deletes.
-    let all = other.multi().delete(second.node(), -1).delete("/some/latch", -1).delete("/some", -1);
-    all.commit().await.unwrap();
+    let all = other.multi().delete(second.node()).delete("/some/latch").delete("/some");
+    all.await.unwrap();
     let third = leads_again(&mut changes).await;
     assert!(third.token() > second.token());
     third.verify().await.unwrap();

@@ -1,7 +1,7 @@
 //! Holders that were paused.
 
 use crate::world::{Recipe, World, check_journal, open_journal, patiently, write_journal};
-use ostler_client::{CreateMode, Error as ClientError, ErrorCode};
+use ostler_client::{Error as ClientError, ErrorCode, Version};
 use ostler_recipes::{Error, leader::Acknowledgement, lock::InterProcessMutex};
 use ostler_testkit::Direction;
 
@@ -31,7 +31,7 @@ async fn a_paused_holder_cannot_write() {
             assert!(held.fence.is_held(), "it cannot know: that is what fencing is for");
             let write = tokio::spawn({
                 let fence = held.fence.clone();
-                async move { fence.multi().create("/journal/forbidden", b"").commit().await }
+                async move { fence.multi().create("/journal/forbidden", b"").await }
             });
             proxy.heal();
             rounds += 1;
@@ -117,15 +117,12 @@ async fn a_holder_whose_znode_was_deleted_cannot_write() {
         // The latch and the selector contend again, and may be first.
         let next = patiently(recipe, recipe.hold_first(&clients[1], "/a"));
         if matches!(recipe, Recipe::Latch | Recipe::Selector) {
-            assert!(held.fence.multi().create("/x", b"").commit().await.unwrap_err().is_not_held());
+            assert!(held.fence.multi().create("/x", b"").await.unwrap_err().is_not_held());
             held.release().await;
             next.await.release().await;
         } else {
             let next = next.await;
-            assert!(
-                held.fence.multi().create("/x", b"").commit().await.unwrap_err().is_not_held(),
-                "{recipe:?}"
-            );
+            assert!(held.fence.multi().create("/x", b"").await.unwrap_err().is_not_held(), "{recipe:?}");
             next.fence.verify().await.unwrap();
             // Its release takes nothing away from the next one.
             held.release().await;
@@ -165,14 +162,14 @@ async fn a_fenced_multi_does_all_or_nothing_and_counts_from_the_callers_first_op
         .multi()
         .create("/a", b"1")
         .set_data("/a", b"2")
-        .create_mode("/b-", b"", CreateMode::PersistentSequential)
-        .check("/a", 1)
-        .commit()
+        .create("/b-", b"")
+        .sequential()
+        .check("/a", Version::Exactly(1))
         .await
         .unwrap();
     assert_eq!(results.len(), 4);
     assert_eq!(results[1].stat().unwrap().version, 1);
-    let error = guard.multi().set_data("/a", b"3").delete("/none", -1).commit().await.unwrap_err();
+    let error = guard.multi().set_data("/a", b"3").delete("/none").await.unwrap_err();
     let Error::Client(ClientError::Multi { code: ErrorCode::NoNode, index: 1, .. }) = error else {
         panic!("{error}")
     };

@@ -228,7 +228,7 @@ async fn readers_share_and_writers_do_not() {
     assert!(locks[1].read_as_within(&me, BRIEFLY).await.unwrap().is_none(), "behind the writer");
     one.release().await.unwrap();
     let writer = patiently("writes", writer).await.unwrap();
-    writer.multi().create("/x", b"").commit().await.unwrap();
+    writer.multi().create("/x", b"").await.unwrap();
     writer.release().await.unwrap();
     world.until_clean("read-write").await;
 }
@@ -279,7 +279,7 @@ async fn a_semaphore_has_as_many_leases_as_its_size() {
     world.until("waits", |c| (c.ephemerals, c.watches) == (5, 1)).await;
     leases.pop().unwrap().release().await.unwrap();
     let fourth = patiently("given", waiting).await.unwrap();
-    fourth.multi().create("/x", b"").commit().await.unwrap();
+    fourth.multi().create("/x", b"").await.unwrap();
     drop((leases, third, fourth));
     world.until_clean("semaphore").await;
 }

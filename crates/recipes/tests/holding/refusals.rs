@@ -91,7 +91,7 @@ async fn a_queue_that_is_deleted_while_one_waits_is_made_anew() {
     let names = other.get_children(QUEUE).await.unwrap();
     let ours = names.iter().find(|name| !held.fence.node().ends_with(name.as_str())).unwrap();
     other.delete(&format!("{QUEUE}/{ours}")).await.unwrap();
-    other.multi().delete(held.fence.node(), -1).delete(QUEUE, -1).commit().await.unwrap();
+    other.multi().delete(held.fence.node()).delete(QUEUE).await.unwrap();
     let guard = patiently("held", waits).await.unwrap().unwrap();
     guard.fence().verify().await.unwrap();
 }
@@ -123,14 +123,14 @@ async fn data_of_the_holders_znode_may_change_while_it_is_held() {
 /// The first time, and three times more.
 #[tokio::test]
 async fn a_check_without_an_answer_is_asked_for_as_often_as_the_policy_says() {
-    // So long that its session is not proven meanwhile, which is a multi as well.
+    // A proof that the session lives is a multi as well, and follows each reconnect. So there are none.
     let session = Duration::from_secs(3600);
     let options = TestOptions::new().session_timeouts(session, session);
     let server = TestServer::start_with(options).await.unwrap();
     let proxy = server.proxy().await.unwrap();
     let retry = RetryPolicy::times(3, Duration::from_millis(1));
     let client = Client::builder(&proxy.connect_string()).session_timeout(session).retry(retry);
-    let client = client.connect().await.unwrap();
+    let client = client.prove_holding(false).connect().await.unwrap();
     let guard = InterProcessMutex::new(&client, QUEUE).acquire().await.unwrap();
     proxy.reset();
     // Every other request is a handshake.

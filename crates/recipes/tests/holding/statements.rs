@@ -550,7 +550,7 @@ async fn r9_recipes_work_below_a_namespace_and_with_the_names_of_curator() {
     let (protection, rest) = name.split_at("_c_01234567-89ab-cdef-0123-456789abcdef-".len());
     assert!(protection.starts_with("_c_") && rest == "lock-0000000000", "{name}");
     assert_eq!(guard.node(), format!("/locks/a/{name}"));
-    guard.multi().create("/b", b"").commit().await.unwrap();
+    guard.multi().create("/b", b"").await.unwrap();
     assert!(client.exists("/app/b").await.unwrap().is_some());
 }
 

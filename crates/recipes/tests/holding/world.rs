@@ -3,7 +3,7 @@
 pub(crate) use crate::servers::{PATIENCE, patience, patiently};
 
 use crate::servers::{Ensemble, Servers, connect_string};
-use ostler_client::{Client, ClientBuilder, CreateMode, ErrorCode, RetryPolicy};
+use ostler_client::{Client, ClientBuilder, ErrorCode, RetryPolicy};
 use ostler_recipes::{
     Error,
     fencing::Fence,
@@ -242,9 +242,8 @@ impl Held {
 /// Writes, as a holder only, into the server's own order of events. False if it was refused.
 pub(crate) async fn write_journal(fence: &Fence) -> bool {
     let record = fence.token().number().to_string();
-    let write =
-        fence.multi().create_mode(&format!("{JOURNAL}/at-"), record, CreateMode::PersistentSequential);
-    match write.commit().await {
+    let write = fence.multi().create(&format!("{JOURNAL}/at-"), record).sequential();
+    match write.await {
         Ok(_) => true,
         Err(Error::NotHeld { .. }) => false,
         // It may be there or not; both are right.

@@ -5,6 +5,7 @@ use super::{
     flow::Flow,
     gate::Gate,
     plan::{CutPoint, Mark, Plan},
+    words,
 };
 use crate::lane;
 use ostler_proto::request::RequestHeader;
@@ -89,6 +90,17 @@ pub(crate) async fn serve(client: TcpStream, (place, server): (usize, SocketAddr
     }
     let Ok(server) = TcpStream::connect(server).await else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let is_word = tokio::select! {
+        is_word = words::begins_with_word(&client, &server) => is_word,
+        _ = flow.wait_for(|now| now.generation != generation) => return,
+    };
+    if is_word {
+        tokio::select! {
+            () = words::pass(client, server, shared) => {}
+            _ = flow.wait_for(|now| now.generation != generation) => {}
+        }
+        return;
+    }
     let ((from_client, mut to_client), (from_server, mut to_server)) =
         (client.into_split(), server.into_split());
     let connection = Connection { shared, place, unanswered: Mutex::default(), answered: Notify::new() };

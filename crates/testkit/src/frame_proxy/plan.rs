@@ -39,6 +39,7 @@ impl fmt::Display for CutPoint {
 
 /// A numbered frame that has passed through a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SeenFrame {
     /// The first frame of a connection.
     Handshake {

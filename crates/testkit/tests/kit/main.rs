@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod client;
+mod client_proxies;
 mod ensemble;
 #[allow(dead_code, reason = "tests of the server use the rest")]
 #[path = "../../../server/tests/shell/log.rs"]

@@ -7,7 +7,7 @@ use super::{
     },
     reads::no_node,
 };
-use ostler_client::{Client, Error, paths};
+use ostler_client::{Client, Error, Version, paths};
 use ostler_proto::path::{CONFIG, QUOTA_LIMITS, QUOTA_ROOT, ancestors};
 use ostler_tree::quota::{QuotaNumbers, limits_path, stats_path};
 
@@ -34,7 +34,10 @@ impl ShellSession {
         let limits = match client.get_data(&limits_at).await {
             Ok((old, stat)) => {
                 let limits = quota_text::with(QuotaNumbers::parse(&old), limits);
-                client.set_data(&limits_at, &quota_text::limits_text(limits)).version(stat.version).await?;
+                client
+                    .set_data(&limits_at, &quota_text::limits_text(limits))
+                    .version(Version::Exactly(stat.version))
+                    .await?;
                 limits
             }
             Err(error) if error.is_no_node() => {
@@ -71,7 +74,7 @@ impl ShellSession {
         if which != Limits::default() {
             let limits = quota_text::without(QuotaNumbers::parse(&old), which);
             let text = quota_text::limits_text(limits);
-            client.set_data(&limits_at, &text).version(stat.version).await?;
+            client.set_data(&limits_at, &text).version(Version::Exactly(stat.version)).await?;
             return Ok(());
         }
         client.delete(&limits_at).await?;

@@ -7,7 +7,7 @@ use super::super::{
     session::{Input, ShellSession},
     walk::Walk,
 };
-use ostler_client::{Acl, Client, Error, Multi, OpResult, Perms};
+use ostler_client::{Acl, Client, Error, Multi, OpResult, Perms, Version};
 use std::{
     io::{self, Read},
     path::Path,
@@ -41,11 +41,11 @@ impl ShellSession {
         let answer = match write {
             Write::Create(wanted) => create(&client, wanted).await?,
             Write::Set { path, data, version, stat } => {
-                let set = client.set_data(&path, &data).version(version).await?;
+                let set = client.set_data(&path, &data).version(Version::from_wire(version)).await?;
                 Answer::Changed { path, stat: stat.then_some(set) }
             }
             Write::Delete { path, version } => {
-                client.delete(&path).version(version).await?;
+                client.delete(&path).version(Version::from_wire(version)).await?;
                 Answer::Deleted { path, znodes: None }
             }
             Write::Check { .. } => {
@@ -91,7 +91,7 @@ impl ShellSession {
             return Ok(());
         }
         let multi = writes.iter().fold(client.multi(), added);
-        let results = multi.commit().await?;
+        let results = multi.await?;
         let operations = writes.into_iter().zip(results).map(|(write, result)| committed(write, result));
         self.answer(&Answer::Committed { operations: operations.collect() })
     }
@@ -117,8 +117,8 @@ impl ShellSession {
             });
             let begin = all.len() - begin.count().max(1);
             let paths = all.split_off(begin);
-            let deletes = paths.iter().rev().fold(client.multi(), |multi, path| multi.delete(path, -1));
-            match deletes.commit().await {
+            let deletes = paths.iter().rev().fold(client.multi(), |multi, path| multi.delete(path).and());
+            match deletes.await {
                 // Other clients create and delete here, too. Deletes one by one pass over znodes that are gone.
                 Err(error) if error.is_no_node() || error.is_not_empty() => {
                     for path in paths.iter().rev() {
@@ -138,7 +138,7 @@ impl ShellSession {
         version: i32,
         stat: bool,
     ) -> Result<(), ShellError> {
-        let set = self.client()?.set_acl(&path, acl).version(version).await?;
+        let set = self.client()?.set_acl(&path, acl).version(Version::from_wire(version)).await?;
         self.answer(&Answer::Changed { path, stat: stat.then_some(set) })
     }
 
@@ -158,7 +158,7 @@ impl ShellSession {
         }
         let (mut failed, mut first) = (0, None);
         for path in &all {
-            match client.set_acl(path, acl).version(version).await {
+            match client.set_acl(path, acl).version(Version::from_wire(version)).await {
                 Err(error) if error.is_no_node() => {}
                 Err(error @ Error::Server { .. }) => {
                     failed += 1;
@@ -222,11 +222,13 @@ fn added<'c>(multi: Multi<'c>, write: &Write<Vec<u8>>) -> Multi<'c> {
     match write {
         Write::Create(Create { path, data, mode, acl, .. }) => {
             let data = data.as_deref().unwrap_or_default();
-            multi.create_with(path, data, *mode, acl.clone().unwrap_or_else(open_to_all))
+            multi.create(path, data).mode(*mode).acl(acl.clone().unwrap_or_else(open_to_all)).and()
         }
-        Write::Set { path, data, version, .. } => multi.set_data_version(path, data, *version),
-        Write::Delete { path, version } => multi.delete(path, *version),
-        Write::Check { path, version } => multi.check(path, *version),
+        Write::Set { path, data, version, .. } => {
+            multi.set_data(path, data).version(Version::from_wire(*version)).and()
+        }
+        Write::Delete { path, version } => multi.delete(path).version(Version::from_wire(*version)).and(),
+        Write::Check { path, version } => multi.check(path, Version::from_wire(*version)),
     }
 }
 

@@ -1,0 +1,71 @@
+//! The client for programs without tokio.
+
+use crate::server::TestServer;
+use ostler_client::{AddWatchMode, ConnectionState, Error, EventKind, Version, blocking::Client};
+use std::{thread, time::Duration};
+
+const LONG: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(20);
+
+#[test]
+fn a_program_without_a_runtime_has_the_same_operations() {
+    let server = TestServer::start();
+    let client = Client::connect(&server.address.to_string()).unwrap();
+    let made = client.create("/a/b", b"1").creating_parents().wait().unwrap();
+    assert_eq!(made.path, "/a/b");
+    let (first, second) = (client.set_data("/a/b", b"2").send(), client.get_data("/a/b").send());
+    assert_eq!((first.wait().unwrap().version, &second.wait().unwrap().0[..]), (1, &b"2"[..]));
+    let refused = client.delete("/a/b").version(Version::Exactly(0)).wait();
+    assert!(refused.unwrap_err().is_bad_version());
+    assert_eq!(client.get_children("/a").wait().unwrap(), ["b"]);
+    let multi =
+        client.multi().create("/e", b"").ephemeral().set_data("/a/b", b"3").version(Version::Exactly(1));
+    assert_eq!(multi.wait().unwrap().len(), 2);
+    assert!(client.exists("/e").wait().unwrap().is_some());
+    let below = client.using_namespace("a").unwrap();
+    assert_eq!(below.get_data("/b").wait().unwrap().0, "3");
+    client.close();
+    assert!(matches!(client.get_data("/a").wait(), Err(Error::Closed)));
+    assert_eq!(client.states().map(|state| state.state).collect::<Vec<_>>(), [ConnectionState::Closed]);
+}
+
+#[test]
+fn watches_are_waited_for_and_iterated() {
+    let server = TestServer::start();
+    let client = Client::connect(&server.address.to_string()).unwrap();
+    let (none, created) = client.exists("/w").watch().wait().unwrap();
+    assert_eq!(none, None);
+    let created = created.wait_within(SHORT).expect_err("nothing was created");
+    let mut events = client.add_watch("/w", AddWatchMode::PersistentRecursive).wait().unwrap();
+    assert_eq!(events.next_within(SHORT), None);
+    let writer = client.clone();
+    let writing = thread::spawn(move || {
+        writer.create("/w", b"").wait().unwrap();
+        writer.create("/w/x", b"").wait().unwrap();
+    });
+    assert_eq!(created.wait().unwrap().kind, EventKind::NodeCreated);
+    let seen: Vec<String> = events.by_ref().take(2).map(|event| event.path).collect();
+    assert_eq!(seen, ["/w", "/w/x"]);
+    writing.join().unwrap();
+    client.close();
+    assert_eq!(events.next(), None);
+}
+
+/// The thread of the last clone ends, and the session with it.
+#[test]
+fn the_last_clone_that_is_dropped_closes_the_session() {
+    let server = TestServer::start();
+    let observer = Client::connect(&server.address.to_string()).unwrap();
+    let client = Client::connect(&server.address.to_string()).unwrap();
+    client.create("/mine", b"").ephemeral().wait().unwrap();
+    let (there, deleted) = observer.exists("/mine").watch().wait().unwrap();
+    assert!(there.is_some());
+    drop(client.clone());
+    let deleted = deleted.wait_within(SHORT).expect_err("a clone is left");
+    drop(client);
+    assert_eq!(deleted.wait_within(LONG).unwrap().unwrap().kind, EventKind::NodeDeleted);
+    // A watch keeps no session.
+    let (_, changed) = observer.exists("/mine").watch().wait().unwrap();
+    drop(observer);
+    assert!(matches!(changed.wait(), Err(Error::Closed)));
+}

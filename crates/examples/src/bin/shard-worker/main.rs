@@ -1,0 +1,110 @@
+//! A pool of workers that share shards: each shard has at most one worker at any time, and the shards are divided anew
+//! when a worker comes or goes.
+//!
+//! The partitioner keeps two live workers from one shard. A worker that was paused is another matter: it may go on
+//! after its shards have new owners. So each write carries the token of the shard, and an older one is refused:
+//! `progress.rs`.
+
+mod progress;
+
+use clap::Parser;
+use ostler_examples::{ConnectOptions, start_log, stop_signal};
+use ostler_recipes::{
+    fencing::Token,
+    partitioner::{SetPartitioner, Share},
+};
+use progress::{Progress, Step};
+use std::{error::Error, pin::pin, time::Duration};
+use tokio::time::sleep;
+
+const POOL: &str = "/examples/shards/pool";
+const PROGRESS: &str = "/examples/shards/progress";
+
+/// Works on its share of the shards.
+#[derive(Debug, Parser)]
+struct Options {
+    #[command(flatten)]
+    connect: ConnectOptions,
+    /// The name of this worker, which no other worker has.
+    #[arg(long)]
+    name: String,
+    /// The number of shards, which must be the same at all workers.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    shards: u32,
+    /// The shards are divided when no worker has come or gone for this time, in ms.
+    #[arg(long, value_name = "MS", default_value_t = 500)]
+    settle_ms: u64,
+    /// How long to wait between two steps with each shard, in ms.
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    pause_ms: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    start_log();
+    let options = Options::parse();
+    let client = options.connect.connect().await?;
+    let progress = Progress::new(&client, PROGRESS, &options.name);
+    let shards = (0..options.shards).map(|shard| format!("{shard:03}"));
+    let settle = Duration::from_millis(options.settle_ms);
+    let mut member = SetPartitioner::start(&client, POOL, &options.name, shards, settle)?;
+    let (mut stopped, mut ends) = (pin!(stop_signal()), false);
+    while !ends {
+        let mut share = tokio::select! {
+            stopped = &mut stopped => {
+                stopped?;
+                break;
+            }
+            share = member.acquire() => share?,
+        };
+        tracing::info!("works on {}", share.items().join(" "));
+        let shards = tokens(&share);
+        let end = tokio::select! {
+            stopped = &mut stopped => {
+                stopped?;
+                ends = true;
+                "the worker ends".to_owned()
+            }
+            end = share.ended() => format!("{end:?}"),
+            // Returns only with an error.
+            failed = work(&progress, &shards, &options) => return Err(failed?),
+        };
+        // The work is dropped here, so no further request follows. Requests of one session are done in their order: a
+        // write that is under way is done before the shards are released.
+        tracing::info!("stops {}: {end}", share.items().join(" "));
+        share.release().await?;
+    }
+    // Ends the membership too, so that the others divide the shards at once.
+    client.close().await;
+    Ok(())
+}
+
+/// The shards of a share with their tokens.
+fn tokens(share: &Share) -> Vec<(String, Token)> {
+    let token = |shard: &str| Some((shard.to_owned(), share.token(shard)?));
+    share.items().into_iter().filter_map(token).collect()
+}
+
+/// Does one step with each shard after the other, until it is dropped.
+async fn work(
+    progress: &Progress,
+    shards: &[(String, Token)],
+    options: &Options,
+) -> ostler_client::Result<Box<dyn Error>> {
+    loop {
+        for (shard, token) in shards {
+            match progress.step(shard, *token).await {
+                Ok(Step::Done) => {}
+                Ok(Step::Refused(later)) => {
+                    tracing::warn!("shard {shard}: REFUSED, {later} is later than {token}");
+                }
+                // The share ends, or the connection comes back.
+                Err(error) if error.may_pass() || error.is_session_over() => {
+                    tracing::warn!("shard {shard}: {error}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        sleep(Duration::from_millis(options.pause_ms)).await;
+    }
+}
