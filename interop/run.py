@@ -42,8 +42,8 @@ class Check(NamedTuple):
 # Much of a quick check is waiting, so two go on at a time, each lane on ports of its own. The figures of
 # the long ones must not depend on each other.
 QUICK_LANES = (
-    ("clients", "recipes", "kazoo", "differential", "security", "console"),
-    ("counters", "admin", "disk", "ensemble", "abuse", "packages", "chaos"),
+    ("clients", "recipes", "kazoo", "differential", "security", "console", "testserver"),
+    ("book", "examples", "counters", "admin", "disk", "ensemble", "abuse", "packages", "chaos"),
 )
 PORTS_OF_A_LANE = 1000
 
@@ -55,6 +55,7 @@ PEERS_OF = {
     "recipes": ["zk39", "venv"],
     "kazoo": ["venv"],
     "differential": ["zk39"],
+    "book": ["mdbook", "venv", "zk39"],
     "counters": ["zk39"],
     "admin": ["zk38", "zk38_admin", "monitoring"],
     "disk": ["zk39", "zk38", "moto"],
@@ -63,6 +64,8 @@ PEERS_OF = {
     "security": ["zk39", "zk38", "venv", "gssapi", "kerberos", "cli_secure"],
     "packages": ["packages"],
     "console": ["console"],
+    "testserver": ["venv", "zk39", "junit"],
+    "examples": ["postgres", "junit"],
     "chaos": ["faults", "zk39"],
 }
 
@@ -168,6 +171,7 @@ def checks(args, port):
             Check("traces", "admin.traces", common),
             Check("handbook", "admin.handbook", common),
         ],
+        "book": [Check("book", "book.run", common)],
         "counters": [
             Check("counters", "counters.run", common),
             Check("connections", "counters.connections", common),
@@ -223,7 +227,18 @@ def checks(args, port):
         "console": [
             Check("console-scripts", "console.scripts", []),
             Check("console-browser", "console.browser", common),
+            Check("console-rights", "console.rights", common),
         ],
+        "testserver": [
+            Check("testserver-pytest", "testserver.with_pytest", common),
+            Check("testserver-junit", "testserver.with_junit", common),
+            Check("testserver-page", "testserver.page", common),
+        ],
+        "examples": [
+            Check("examples-" + name, "examples.run", common + ["--only", name])
+            for name in ("jobs", "config", "gateway", "shards", "rate")
+        ]
+        + [Check("examples-page", "examples.page", common)],
         "chaos": [Check("chaos-checks", "chaos.tests.run", []), Check("chaos", "chaos.run", common + ["--short"])]
         + (
             []

@@ -89,6 +89,9 @@ const RECIPES: [&str; 4] = [
     "crates/recipes/src/session_retry.rs",
     "crates/recipes/src/fencing.rs",
 ];
+/// Which transactions a backup takes for committed, and how its parts continue each other.
+const BACKUP: [&str; 3] =
+    ["crates/backup/src/committed.rs", "crates/backup/src/history.rs", "crates/backup/src/continuation.rs"];
 const SAMPLE: u32 = 20;
 const ALL_TESTS: &[&str] = &["--lib", "--tests"];
 /// Tests with a server in the same program. The others take minutes.
@@ -103,12 +106,13 @@ const fn sampled(name: &'static str, package: &'static str, without: &'static [&
     Part { name, package, files: &[], without, one_in: SAMPLE, simulated: true, tests: ALL_TESTS }
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     whole("zab", "ostler-zab", &[]),
     whole("storage", "ostler-storage", &STORAGE),
     whole("tree", "ostler-tree", &TREE),
     whole("core", "ostler-server-core", &CORE),
     Part { simulated: false, tests: QUEUE_TESTS, ..whole("recipes", "ostler-recipes", &RECIPES) },
+    Part { simulated: false, ..whole("backup", "ostler-backup", &BACKUP) },
     sampled("storage-rest", "ostler-storage", &STORAGE),
     sampled("tree-rest", "ostler-tree", &TREE),
     sampled("core-rest", "ostler-server-core", &CORE),

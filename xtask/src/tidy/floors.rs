@@ -17,8 +17,9 @@ const fn crate_floor(name: &'static str, floor: u8, no_std: bool) -> CrateFloor 
     CrateFloor { name, floor, no_std }
 }
 
-const CRATES: [CrateFloor; 23] = [
+const CRATES: [CrateFloor; 24] = [
     crate_floor("ostler", 6, false),
+    crate_floor("ostler-examples", 6, false),
     crate_floor("ostler-sim", 6, false),
     crate_floor("ostler-backup", 5, false),
     crate_floor("ostler-console", 5, false),
