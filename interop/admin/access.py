@@ -90,6 +90,9 @@ def guarded(place):
             expect_equal(status(place, path, SUPER), 200, path + " of the super user")
             expect_equal(status(place, path, {"Authorization": "digest a:b"}), 403, path + " of anybody")
             expect_equal(status(place, path, {"Authorization": "ip"}), 403, path + " by an address")
+        guesses = [status(place, "/metrics", {"Authorization": "digest super:%d" % number}) for number in range(9)]
+        expect_equal(guesses, [403] * 5 + [429] * 4, "passwords tried one after the other")
+        expect_equal(status(place, "/metrics", SUPER), 200, "the super user after that")
     with place.server(**{"admin.serverAddress": "0.0.0.0", "admin.openToAll": "true"}):
         expect_equal(status(place, "/commands/stats"), 200, "stats at a port that is open to all")
         expect_equal(status(place, "/commands/snapshot"), 401, "snapshot at a port that is open to all")

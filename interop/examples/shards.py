@@ -43,7 +43,8 @@ class View:
         def ask(session):
             found = {}
             for shard in children(session, LOCKS):
-                stat = session.exists(LOCKS + "/" + shard)
+                queue = sorted(children(session, LOCKS + "/" + shard), key=lambda name: name[-10:])
+                stat = session.exists("%s/%s/%s" % (LOCKS, shard, queue[0])) if queue else None
                 if stat:
                     found[shard] = stat.ephemeralOwner
             return found

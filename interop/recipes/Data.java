@@ -57,6 +57,7 @@ public final class Data {
             case "discovery": discovery(me); break;
             case "barrier": barrier(me, other); break;
             case "group": group(me); break;
+            case "compressed": compressed(me, other); break;
             default: throw new IllegalArgumentException(args[1]);
         }
         client.close();
@@ -279,6 +280,18 @@ public final class Data {
         new DistributedBarrier(client, "/barrier-" + other).removeBarrier();
         check(barrier.waitOnBarrier(30, TimeUnit.SECONDS), "the barrier stays");
         System.out.println("barrier passed");
+    }
+
+    private static void compressed(String me, String other) throws Exception {
+        client.create().compressed().forPath("/compressed-" + me, bytes(("data of " + me + " ").repeat(200)));
+        together("/compressed-created");
+        String created = text(client.getData().decompressed().forPath("/compressed-" + other));
+        System.out.println(created.length() + " bytes, stored in fewer: "
+            + (client.checkExists().forPath("/compressed-" + other).getDataLength() < created.length()));
+        together("/compressed-read");
+        client.setData().compressed().forPath("/compressed-" + me, bytes("new data of " + me));
+        together("/compressed-set");
+        System.out.println(text(client.getData().decompressed().forPath("/compressed-" + other)));
     }
 
     private static void group(String me) throws Exception {

@@ -1,5 +1,5 @@
 """Curator 5.9 and the Rust recipes share data: counts, longs, queues of all kinds, caches, discovery, barriers, a
-group.
+group, compressed data.
 
 Each step runs in a Java and in a Rust process at once (Data.java, crates/recipes/examples/data.rs), and both must see
 the same.
@@ -37,6 +37,7 @@ STEPS = {
     "cache": lambda _: tree_lines(),
     "discovery": lambda _: ["%s https://%s.host:443 payload of %s Dynamic" % (w, w, w) for w in ("java", "rust")],
     "barrier": lambda _: ["barrier passed"],
+    "compressed": lambda other: ["2600 bytes, stored in fewer: true", "new data of %s" % other],
     "group": lambda _: ["%s data of %s" % (who, who) for who in ("java", "rust")],
 }
 

@@ -2,6 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 use core::time::Duration;
+#[cfg(feature = "sasl")]
 use ostler_sasl::digest_md5::SaslCredentials;
 
 /// An identity that the client sends on every connection.
@@ -22,8 +23,10 @@ impl core::fmt::Debug for AuthInfo {
 
 /// How a client logs in by SASL, before all requests of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SaslLogin {
-    /// DIGEST-MD5, which this crate speaks.
+    /// DIGEST-MD5, which this crate speaks with the feature `sasl`.
+    #[cfg(feature = "sasl")]
     DigestMd5(SaslCredentials),
     /// A mechanism that the caller speaks, such as GSSAPI: [`Effect::SaslToken`](crate::Effect::SaslToken) asks for each
     /// token.

@@ -157,6 +157,7 @@ impl Hosts {
     }
 
     /// The number of the next attempt. No number is used twice.
+    #[cfg(feature = "sasl")]
     pub(crate) fn nonce(&mut self) -> u64 {
         self.random.next_u64()
     }

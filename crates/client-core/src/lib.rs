@@ -27,6 +27,7 @@ pub use config::{AuthInfo, Config, SaslLogin};
 pub use effect::{Effect, Effects, Failure};
 pub use hosts::RankedHost;
 pub use input::{AttemptId, Input, OnChange, RequestId, SaslStep, WatchId};
+#[cfg(feature = "sasl")]
 pub use ostler_sasl::digest_md5::SaslCredentials;
 pub use retry_budget::{RetryBudget, RetryTokens};
 pub use session::{Credentials, Session};

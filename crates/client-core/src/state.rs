@@ -4,6 +4,7 @@ use ostler_proto::id::SessionId;
 
 /// The state of the connection. The names are those of Curator's `ConnectionState`, with `Connecting` and `Closed` added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum ConnectionState {
     /// The client has not been connected yet.
@@ -31,6 +32,7 @@ impl ConnectionState {
 
 /// A state of the connection, and its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SessionState {
     /// The state of the connection.
     pub state: ConnectionState,

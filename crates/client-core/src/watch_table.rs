@@ -11,6 +11,7 @@ use rustc_hash::FxBuildHasher;
 
 /// The kind of a watched change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum EventKind {
     /// The znode was created.

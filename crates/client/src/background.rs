@@ -9,6 +9,7 @@ use crate::{
     paths::join,
     protected::ProtectionId,
     retry::{RetryPolicy, Tries},
+    tracing::{self, Instrument, Span},
 };
 use ostler_client_core::ConnectionState;
 use std::{
@@ -18,7 +19,6 @@ use std::{
     time::Duration,
 };
 use tokio::{runtime::Handle, sync::oneshot, time::sleep};
-use tracing::{Instrument, Span};
 
 /// The waits between the tries of a background delete.
 const WAITS: RetryPolicy =
@@ -103,6 +103,7 @@ impl Deletion {
         }
     }
 
+    #[cfg(feature = "tracing")]
     fn path(&self) -> &str {
         match self {
             Deletion::Planned { plan, .. } => &plan.context.path,

@@ -15,8 +15,9 @@ use crate::{
     shared::Shared,
     tls,
 };
-use ostler_client_core::{AuthInfo, Config, RetryBudget, SaslCredentials, SaslLogin};
-use ostler_tls::settings::TlsSettings;
+use ostler_client_core::{AuthInfo, Config, RetryBudget};
+#[cfg(feature = "sasl")]
+use ostler_client_core::{SaslCredentials, SaslLogin};
 use std::{
     future::{Future, IntoFuture},
     io,
@@ -52,7 +53,7 @@ pub struct ClientBuilder {
     config: Config,
     transport: Transport,
     ids: Ids,
-    tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) tls: Option<tls::TlsConfig>,
     kerberos: Option<KerberosLogin>,
     retry: RetryPolicy,
     pub(crate) budget: Option<RetryBudget>,
@@ -171,6 +172,7 @@ impl ClientBuilder {
     }
 
     /// Authenticates by SASL DIGEST-MD5 on every connection, before any other request.
+    #[cfg(feature = "sasl")]
     pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
         let credentials = SaslCredentials { user: user.to_owned(), password: password.to_owned() };
         self.config.sasl = Some(SaslLogin::DigestMd5(credentials));
@@ -180,6 +182,7 @@ impl ClientBuilder {
 
     /// Authenticates by SASL GSSAPI (Kerberos) on every connection, before any other request. Needs the feature
     /// `gssapi`.
+    #[cfg(feature = "sasl")]
     pub fn sasl_gssapi(mut self, login: KerberosLogin) -> Self {
         self.config.sasl = Some(SaslLogin::OfCaller);
         self.kerberos = Some(login);
@@ -199,29 +202,6 @@ impl ClientBuilder {
     pub fn new_session_after_loss(mut self, wanted: bool) -> Self {
         self.config.new_session_after_loss = wanted;
         self
-    }
-
-    /// Uses TLS with this configuration.
-    pub fn tls(mut self, config: impl Into<Arc<rustls::ClientConfig>>) -> Self {
-        self.tls = Some(config.into());
-        self
-    }
-
-    /// Uses TLS with certificates in PEM: those of the trusted authorities and, if servers ask for client certificates,
-    /// this client's own chain and key.
-    ///
-    /// # Errors
-    /// [`Error::Tls`] if the certificates or the key cannot be used.
-    pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
-        Ok(self.tls(tls::pem_tls_config(authorities, own)?))
-    }
-
-    /// Uses TLS with the key store and trust store of a Java client: PEM, PKCS12 or JKS files.
-    ///
-    /// # Errors
-    /// [`Error::Tls`] if a file cannot be read or used. The error names it.
-    pub fn tls_stores(self, settings: &TlsSettings) -> Result<Self> {
-        Ok(self.tls(tls::config_of_stores(settings)?))
     }
 
     /// The size of the largest request, in bytes; 1,048,575 by default. It should be the servers' `jute.maxbuffer`. A
@@ -255,7 +235,7 @@ impl ClientBuilder {
     /// Lets `connect` make the connections, instead of TCP to the addresses of a server's name: through a proxy, over a
     /// unix socket, or within the process. `connect` is called for each attempt, with a server's name and port as in
     /// the connect string. The stream that it returns carries the protocol's bytes or, with
-    /// [`tls`](ClientBuilder::tls), TLS for that name. The future of an attempt that takes too long is dropped.
+    /// `tls`, TLS for that name. The future of an attempt that takes too long is dropped.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }

@@ -4,13 +4,13 @@ use crate::{
     builder::ClientBuilder,
     dial::Dialer,
     error::{Error, Result},
-    metrics::Metrics,
     operation::{Call, Operation, finish, spanned},
     outcome::{Outcome, Recipient},
     retry::RetryPolicy,
     session::Session,
     shared::Shared,
     states::StateStream,
+    tracing::Instrument,
 };
 use ostler_client_core::{AuthInfo, Chroot, ConnectionState, SessionState, WatchId};
 use ostler_proto::{
@@ -20,7 +20,6 @@ use ostler_proto::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
-use tracing::Instrument;
 
 /// A client of Ostler or ZooKeeper. Clones share its session; the last one dropped closes it.
 #[derive(Debug, Clone)]
@@ -153,8 +152,10 @@ impl Client {
         self.handle.shared.last_zxid()
     }
 
-    /// Counters of this client's operations, bytes, events and connections.
-    pub fn metrics(&self) -> Metrics {
+    /// Counters of this client's operations, bytes, events and connections. Needs the feature `metrics`, which is on by
+    /// default.
+    #[cfg(feature = "metrics")]
+    pub fn metrics(&self) -> crate::metrics::Metrics {
         self.handle.shared.metrics()
     }
 

@@ -9,6 +9,7 @@ const PORT: u16 = 2181;
 
 /// A server's address for its clients. A name is resolved anew at every attempt to connect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct HostPort {
     /// A name or an IP address, without brackets.
     pub host: String,

@@ -6,6 +6,7 @@ use crate::{
     kerberos::KerberosSession,
     outcome::Deliveries,
     shared::{SHARED_WRITE_MIN, SaslToken, Shared, TaskCommand},
+    tracing,
 };
 use ostler_client_core::{AttemptId, ConnectionState, Mono};
 use ostler_proto::frame::{Split, split};

@@ -8,12 +8,12 @@ use crate::{
     outcome::{Outcome, Reply},
     paths::join,
     retry::{RetryPolicy, Tries},
+    tracing::{self, Instrument, Span},
     version::Version,
 };
 use ostler_client_core::Chroot;
 use ostler_proto::request::{PathVersion, Request};
 use std::future::IntoFuture;
-use tracing::{Instrument, Span};
 
 /// A delete: set its options, then await it.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 //! Connects to a server: over TCP, whose names are resolved anew at every attempt, or through the application's own
 //! connector.
 
-use crate::{connect_string::HostPort, error::DialError, servers::Servers};
-use rustls_pki_types::ServerName;
+use crate::{connect_string::HostPort, error::DialError, servers::Servers, tls};
 use std::{
     future::Future,
     io,
@@ -17,7 +16,6 @@ use tokio::{
     net::{TcpStream, lookup_host},
     time::timeout,
 };
-use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// How long a probe waits for a server to say whether it can write. A slower server counts as read-only.
 const PROBE_WITHIN: Duration = Duration::from_secs(2);
@@ -34,7 +32,7 @@ pub(crate) fn system_resolver() -> Resolver {
     })
 }
 
-/// A connection that the application's connector has made.
+/// A connection that the application's connector has made, or TLS over a connection.
 pub(crate) trait CustomStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> CustomStream for S {}
@@ -58,7 +56,7 @@ pub(crate) enum Transport {
 pub(crate) struct Dialer {
     pub(crate) hosts: Arc<Servers>,
     pub(crate) transport: Transport,
-    pub(crate) tls: Option<Arc<rustls::ClientConfig>>,
+    pub(crate) tls: Option<tls::TlsConfig>,
 }
 
 impl std::fmt::Debug for Dialer {
@@ -71,7 +69,6 @@ impl std::fmt::Debug for Dialer {
 pub(crate) enum Conn {
     Tcp(TcpStream),
     Custom(Box<dyn CustomStream>),
-    Tls(Box<TlsStream<Conn>>),
 }
 
 impl Dialer {
@@ -92,11 +89,8 @@ impl Dialer {
         match self.tls {
             None => Ok(plain),
             Some(config) => {
-                let failed = |cause| DialError::Tls(server.to_string(), cause);
-                let name = ServerName::try_from(server.host.clone());
-                let name = name.map_err(|cause| failed(io::Error::other(cause)))?;
-                let tls = TlsConnector::from(config).connect(name, plain).await.map_err(failed)?;
-                Ok(Conn::Tls(Box::new(tls)))
+                let tls = tls::connect(config, &server.host, plain).await;
+                tls.map_err(|cause| DialError::Tls(server.to_string(), cause))
             }
         }
     }
@@ -149,7 +143,6 @@ impl AsyncRead for Conn {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_read(cx, into),
             Conn::Custom(stream) => Pin::new(stream).poll_read(cx, into),
-            Conn::Tls(tls) => Pin::new(tls).poll_read(cx, into),
         }
     }
 }
@@ -159,7 +152,6 @@ impl AsyncWrite for Conn {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_write(cx, bytes),
             Conn::Custom(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Conn::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
         }
     }
 
@@ -167,7 +159,6 @@ impl AsyncWrite for Conn {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_flush(cx),
             Conn::Custom(stream) => Pin::new(stream).poll_flush(cx),
-            Conn::Tls(tls) => Pin::new(tls).poll_flush(cx),
         }
     }
 
@@ -175,7 +166,6 @@ impl AsyncWrite for Conn {
         match self.get_mut() {
             Conn::Tcp(tcp) => Pin::new(tcp).poll_shutdown(cx),
             Conn::Custom(stream) => Pin::new(stream).poll_shutdown(cx),
-            Conn::Tls(tls) => Pin::new(tls).poll_shutdown(cx),
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     reads,
     retry::RetryPolicy,
     server_list::ServerList,
+    tracing,
     watch::{self, Watch},
 };
 use bytes::Bytes;

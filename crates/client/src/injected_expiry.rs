@@ -5,6 +5,7 @@ use crate::{
     dial::Conn,
     error::{Error, Result},
     session::Session,
+    tracing,
 };
 use ostler_client_core::Credentials;
 use ostler_proto::{connect::ConnectRequest, id::Xid, request::Request};

@@ -92,9 +92,26 @@
 //! # Without tokio
 //! [`blocking`] has the same client for programs that block.
 //!
+//! # Features
+//! | Feature | On by default | Gives |
+//! |---|---|---|
+//! | `ring` | yes | TLS with the cryptography of ring |
+//! | `aws-lc-rs` | | TLS with the cryptography of aws-lc-rs, whose C code is compiled. With both features ring is used. |
+//! | `tls` | yes | TLS. Without `ring` and `aws-lc-rs` it needs a rustls provider that the program installs at its start. |
+//! | `key-stores` | yes | key stores of Java clients: JKS, PKCS12, encrypted keys |
+//! | `native-roots` | | the authorities that the operating system trusts |
+//! | `sasl` | yes | logins by DIGEST-MD5 |
+//! | `gssapi` | | logins by Kerberos; links MIT's library |
+//! | `metrics` | yes | [`Client::metrics`] |
+//! | `tracing` | yes | a span for each operation, and events, by the crate tracing |
+//! | `serde` | | `Serialize` and `Deserialize` for ids, `Stat`, ACLs, states and events |
+//! | `gzip` | | compressed data in Curator's format |
+//! | `srv` | | servers from DNS SRV records |
+//!
 //! # Time
 //! All waits use `tokio::time`, so tests can pause the clock.
 #![deny(missing_docs)]
+#![cfg_attr(not(feature = "tracing"), allow(unused_variables, reason = "only events have them"))]
 
 mod background;
 pub mod blocking;
@@ -110,11 +127,20 @@ mod error;
 #[cfg(feature = "gzip")]
 pub mod gzip;
 mod injected_expiry;
+#[cfg(feature = "sasl")]
 mod kerberos;
+#[cfg(not(feature = "sasl"))]
+#[path = "no_kerberos.rs"]
+mod kerberos;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "no_metrics.rs"]
 mod metrics;
 mod multi;
 mod multi_read;
 mod operation;
+mod operation_name;
 mod outcome;
 pub mod paths;
 pub mod prelude;
@@ -130,7 +156,16 @@ mod shared;
 #[cfg(feature = "srv")]
 mod srv;
 mod states;
+#[cfg(feature = "tracing")]
+use ::tracing;
+#[cfg(feature = "tls")]
 mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
+mod tls;
+#[cfg(not(feature = "tracing"))]
+#[path = "no_tracing.rs"]
+mod tracing;
 mod version;
 mod watch;
 mod watch_ops;
@@ -144,7 +179,9 @@ pub use create::{Create, CreateMode, Created};
 pub use delete::Delete;
 pub use error::{Error, Result};
 pub use futures_core::Stream;
+#[cfg(feature = "sasl")]
 pub use kerberos::KerberosLogin;
+#[cfg(feature = "metrics")]
 pub use metrics::{Metrics, OperationMetrics};
 pub use multi::{CreateOp, Multi, OpResult, VersionedOp};
 pub use multi_read::{MultiRead, ReadResult};
@@ -158,14 +195,17 @@ pub use ostler_proto::{
     stat::Stat,
 };
 /// The key stores and trust stores of [`ClientBuilder::tls_stores`].
+#[cfg(feature = "tls")]
 pub use ostler_tls::settings as tls_settings;
 pub use protected::{ProtectionId, without_protection};
 pub use reads::Read;
 pub use recipe_tag::RecipeTag;
 pub use retry::RetryPolicy;
+#[cfg(feature = "tls")]
 pub use rustls;
 pub use session::{Hold, Session};
 pub use states::StateStream;
+#[cfg(feature = "tls")]
 pub use tls::pem_tls_config;
 /// The runtime in whose signatures [`Client::runtime`] and [`ClientBuilder::connector`] are.
 pub use tokio;

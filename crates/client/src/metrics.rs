@@ -1,5 +1,6 @@
 //! A client's counters.
 
+use crate::operation_name::name;
 use ostler_client_core::ConnectionState;
 use ostler_proto::op::Op;
 use rustc_hash::FxBuildHasher;
@@ -8,8 +9,10 @@ use std::{
     time::Duration,
 };
 
-/// A client's counters since it was built. [`Client::metrics`](crate::Client::metrics) returns them.
+/// A client's counters since it was built. [`Client::metrics`](crate::Client::metrics) returns them, with the feature
+/// `metrics`.
 #[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Metrics {
     /// Counters by operation, under ZooKeeper's names, such as `setData`.
@@ -32,6 +35,7 @@ pub struct Metrics {
 
 /// Counters of one operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct OperationMetrics {
     /// Replies, including those with an error code.
@@ -50,9 +54,9 @@ pub struct OperationMetrics {
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     operations: HashMap<Op, OperationMetrics, FxBuildHasher>,
-    pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
-    pub(crate) events: u64,
+    bytes_received: u64,
+    bytes_sent: u64,
+    events: u64,
     suspended: u64,
     lost: u64,
 }
@@ -70,6 +74,18 @@ impl Recorder {
         self.operations.entry(op).or_default().failures += 1;
     }
 
+    pub(crate) fn received(&mut self, bytes: usize) {
+        self.bytes_received += bytes as u64;
+    }
+
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.bytes_sent += bytes as u64;
+    }
+
+    pub(crate) fn delivered(&mut self, events: usize) {
+        self.events += events as u64;
+    }
+
     pub(crate) fn state(&mut self, state: ConnectionState) {
         match state {
             ConnectionState::Suspended => self.suspended += 1,
@@ -81,50 +97,13 @@ impl Recorder {
     pub(crate) fn report(&self, watches: usize, outstanding: usize) -> Metrics {
         Metrics {
             operations: self.operations.iter().map(|(op, counts)| (name(*op), *counts)).collect(),
-            bytes_sent: self.bytes_out,
-            bytes_received: self.bytes_in,
+            bytes_sent: self.bytes_sent,
+            bytes_received: self.bytes_received,
             events: self.events,
             watches,
             outstanding,
             suspended: self.suspended,
             sessions_lost: self.lost,
         }
-    }
-}
-
-/// ZooKeeper's name of an operation.
-pub(crate) fn name(op: Op) -> &'static str {
-    match op {
-        Op::Create => "create",
-        Op::Delete => "delete",
-        Op::Exists => "exists",
-        Op::GetData => "getData",
-        Op::SetData => "setData",
-        Op::GetAcl => "getACL",
-        Op::SetAcl => "setACL",
-        Op::GetChildren => "getChildren",
-        Op::Sync => "sync",
-        Op::Ping => "ping",
-        Op::GetChildren2 => "getChildren2",
-        Op::Check => "check",
-        Op::Multi => "multi",
-        Op::Create2 => "create2",
-        Op::Reconfig => "reconfig",
-        Op::CheckWatches => "checkWatches",
-        Op::RemoveWatches => "removeWatches",
-        Op::CreateContainer => "createContainer",
-        Op::DeleteContainer => "deleteContainer",
-        Op::CreateTtl => "createTTL",
-        Op::MultiRead => "multiRead",
-        Op::Auth => "addAuth",
-        Op::SetWatches => "setWatches",
-        Op::Sasl => "sasl",
-        Op::GetEphemerals => "getEphemerals",
-        Op::GetAllChildrenNumber => "getAllChildrenNumber",
-        Op::SetWatches2 => "setWatches2",
-        Op::AddWatch => "addWatch",
-        Op::WhoAmI => "whoAmI",
-        Op::CreateSession => "createSession",
-        Op::CloseSession => "closeSession",
     }
 }

@@ -115,7 +115,7 @@ fn read_results(
         }
         OpOutcome::GetChildren(names) => Ok(ReadResult::Children(names)),
         OpOutcome::Error(code) => {
-            Err(client.context(crate::metrics::name(*op), path).error_context().code(code))
+            Err(client.context(crate::operation_name::name(*op), path).error_context().code(code))
         }
         _ => Err(client.context("multiRead", path).error_context().code(ErrorCode::MarshallingError.code())),
     };

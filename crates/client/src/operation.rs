@@ -5,6 +5,7 @@ use crate::{
     error::{Error, ErrorContext, Result},
     outcome::{Outcome, Reply},
     retry::wait_before,
+    tracing::{self, Instrument, Span},
 };
 use ostler_client_core::{Chroot, Failure};
 use ostler_proto::{error::ErrorCode, id::SessionId, jute::JuteError, request::Request};
@@ -19,7 +20,6 @@ use tokio::{
     sync::oneshot,
     time::{Instant, sleep},
 };
-use tracing::{Instrument, Span};
 
 /// An operation that was handed to the client: a future of its result.
 ///

@@ -13,6 +13,7 @@ use crate::{
     paths::join,
     recipe_tag::RecipeTag,
     retry::Tries,
+    tracing::Instrument,
 };
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::path;
@@ -21,7 +22,6 @@ use rand_xoshiro::{
     rand_core::{RngCore, SeedableRng},
 };
 use std::fmt;
-use tracing::Instrument;
 use uuid::Uuid;
 
 pub(crate) const PREFIX: &str = "_c_";

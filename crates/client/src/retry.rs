@@ -4,6 +4,7 @@ use crate::{
     client::Client,
     error::{Error, Result},
     shared::Shared,
+    tracing,
 };
 use rand_xoshiro::{
     SplitMix64,

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     servers::Servers,
     shared::Shared,
+    tracing,
 };
 use ostler_client_core::OnChange;
 use std::sync::Arc;

@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     retry::RetryPolicy,
     server_list::ServerList,
+    tracing,
 };
 use ostler_client_core::OnChange;
 use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};

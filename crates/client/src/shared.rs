@@ -4,10 +4,11 @@
 //! task takes all gathered bytes and writes them at once.
 
 use crate::{
-    metrics::{Metrics, Recorder},
+    metrics::Recorder,
     outcome::{Deliveries, Outcome, Recipient, Reply, deliver},
     protected::{Ids, ProtectionId},
     states::{StateStream, Subscribers},
+    tracing,
     watch::{Sink, WatchEnd, WatchedEvent},
 };
 use bytes::Bytes;
@@ -106,6 +107,7 @@ impl std::fmt::Debug for State {
 #[derive(Debug)]
 pub(crate) struct SaslToken {
     pub(crate) attempt: AttemptId,
+    #[cfg_attr(not(feature = "sasl"), expect(dead_code, reason = "no mechanism reads it"))]
     pub(crate) token: Option<Vec<u8>>,
 }
 
@@ -328,7 +330,8 @@ impl Shared {
         self.lock().core.last_zxid()
     }
 
-    pub(crate) fn metrics(&self) -> Metrics {
+    #[cfg(feature = "metrics")]
+    pub(crate) fn metrics(&self) -> crate::metrics::Metrics {
         let state = self.lock();
         state.recorder.report(state.core.watchers(), state.waiters.iter().flatten().count())
     }
@@ -392,7 +395,7 @@ impl Shared {
         {
             let mut state = self.lock();
             for payload in payloads {
-                state.recorder.bytes_in += payload.len() as u64 + 4;
+                state.recorder.received(payload.len() + 4);
                 state.step(now, Input::Frame { attempt, payload }, deliveries);
             }
         }
@@ -417,7 +420,7 @@ impl Shared {
                 return Work { order: None, probe: None, sasl: None, deadline: None, others_first: true };
             }
             std::mem::swap(out, &mut state.effects.bytes);
-            state.recorder.bytes_out += out.len() as u64;
+            state.recorder.sent(out.len());
         }
         let order = state.order.take();
         match &mut state.waker {
@@ -481,7 +484,7 @@ impl State {
                 deliveries.push((waiter.recipient, Err(failure)));
             }
             Effect::Event { watchers, kind, path, zxid } => {
-                self.recorder.events += watchers.len() as u64;
+                self.recorder.delivered(watchers.len());
                 for watch in watchers {
                     self.send_event(watch, WatchedEvent { kind, path: path.clone(), zxid });
                 }

@@ -26,6 +26,7 @@ const UNREAD_MAX: usize = 8192;
 
 /// An event of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WatchedEvent {
     /// The kind of the change.

@@ -15,7 +15,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
 };
-pub(crate) use logins::{Logins, Standing};
+pub use logins::{Logins, Standing};
 use ostler_proto::acl::Id;
 use ostler_server::admin::{AdminConn, MayView};
 use serde::Deserialize;

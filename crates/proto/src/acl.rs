@@ -5,6 +5,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 
 /// A set of permissions, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Perms(pub i32);
 
 impl Perms {
@@ -35,6 +36,7 @@ impl Perms {
 
 /// An identity of a client, as an authentication scheme names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Id {
     /// `world`, `auth`, `digest`, `ip`, `super`, ...
     pub scheme: String,
@@ -56,6 +58,7 @@ impl Id {
 
 /// One entry of a znode's access control list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Acl {
     /// The permissions that the entry grants.
     pub perms: Perms,

@@ -12,6 +12,7 @@ use core::fmt;
 /// assert_eq!(ErrorCode::BadVersion.name(), "BadVersion");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(i32)]
 #[non_exhaustive]
 pub enum ErrorCode {

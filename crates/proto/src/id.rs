@@ -181,10 +181,10 @@ impl fmt::Display for ServerId {
     }
 }
 
-/// A zxid in JSON is a text, `0x100000002`: most readers of JSON take numbers for doubles.
+/// Zxids and sessions in JSON are texts, `0x100000002`: most readers of JSON take numbers for doubles.
 #[cfg(feature = "serde")]
-mod zxid_as_text {
-    use super::Zxid;
+mod as_text {
+    use super::{SessionId, Zxid};
     use alloc::string::String;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
@@ -197,8 +197,25 @@ mod zxid_as_text {
     impl<'a> Deserialize<'a> for Zxid {
         fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Zxid, D::Error> {
             let text = String::deserialize(from)?;
-            let number = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-            number.map(Zxid).ok_or_else(|| D::Error::custom(format_args!("{text} is no zxid")))
+            number(&text).map(Zxid).ok_or_else(|| D::Error::custom(format_args!("{text} is no zxid")))
         }
+    }
+
+    impl Serialize for SessionId {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(self)
+        }
+    }
+
+    impl<'a> Deserialize<'a> for SessionId {
+        fn deserialize<D: Deserializer<'a>>(from: D) -> Result<SessionId, D::Error> {
+            let text = String::deserialize(from)?;
+            let id = number(&text).map(|number| SessionId(number.cast_signed()));
+            id.ok_or_else(|| D::Error::custom(format_args!("{text} is no session id")))
+        }
+    }
+
+    fn number(text: &str) -> Option<u64> {
+        text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
     }
 }

@@ -147,6 +147,7 @@ impl StatPersisted {
 
 /// The Stat of a znode as clients see it: 68 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stat {
     /// The zxid of the create.
     pub czxid: Zxid,
@@ -162,7 +163,8 @@ pub struct Stat {
     pub cversion: i32,
     /// The number of setACL.
     pub aversion: i32,
-    /// The session of an ephemeral; 0 for all others.
+    /// The session of an ephemeral; 0 for all others. A text in JSON, as all sessions.
+    #[cfg_attr(feature = "serde", serde(with = "owner_as_text"))]
     pub ephemeral_owner: i64,
     /// The length of the data in bytes; 0 for null.
     pub data_length: i32,
@@ -170,6 +172,20 @@ pub struct Stat {
     pub num_children: i32,
     /// The zxid of the create, or of the last create or delete of a child.
     pub pzxid: Zxid,
+}
+
+#[cfg(feature = "serde")]
+mod owner_as_text {
+    use crate::id::SessionId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(owner: &i64, to: S) -> Result<S::Ok, S::Error> {
+        SessionId(*owner).serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<i64, D::Error> {
+        SessionId::deserialize(from).map(|owner| owner.0)
+    }
 }
 
 impl Stat {

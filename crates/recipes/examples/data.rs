@@ -38,6 +38,7 @@ async fn main() -> Done {
             "discovery" => discovery(&client, me).await,
             "barrier" => barrier(&client, me).await,
             "group" => group(&client, me).await,
+            "compressed" => compressed(&client, me, other).await,
             _ => Err("no such step".into()),
         }
     };
@@ -210,6 +211,22 @@ async fn barrier(client: &Client, me: &str) -> Done {
     DistributedBarrier::new(client, &format!("/barrier-{other}")).remove().await?;
     barrier.wait().await?;
     println!("barrier passed");
+    Ok(())
+}
+
+/// Each reads what the other has compressed.
+async fn compressed(client: &Client, me: &str, other: &str) -> Done {
+    let (mine, theirs) = (format!("/compressed-{me}"), format!("/compressed-{other}"));
+    client.create(&mine, format!("data of {me} ").repeat(200)).compressed().await?;
+    together(client, "/compressed-created").await?;
+    let (created, stat) = client.get_data(&theirs).decompressed().await?;
+    let fewer = (stat.data_length as usize) < created.len();
+    println!("{} bytes, stored in fewer: {fewer}", created.len());
+    together(client, "/compressed-read").await?;
+    client.set_data(&mine, format!("new data of {me}")).compressed().await?;
+    together(client, "/compressed-set").await?;
+    let (changed, _) = client.get_data(&theirs).decompressed().await?;
+    println!("{}", String::from_utf8_lossy(&changed));
     Ok(())
 }
 

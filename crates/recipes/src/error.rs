@@ -52,6 +52,16 @@ impl Error {
         matches!(self, Error::NotHeld { .. })
     }
 
+    /// Whether the same operation may succeed later: connection trouble, a server that is cut off, or a session that is
+    /// over where the next one can do it. Not if the caller no longer holds what the operation is bound to, and not if
+    /// the client is closed.
+    pub fn may_pass(&self) -> bool {
+        let is_over = |error: &ostler_client::Error| {
+            error.is_session_over() && !matches!(error, ostler_client::Error::Closed)
+        };
+        self.client().is_some_and(|error| error.may_pass() || is_over(error))
+    }
+
     /// The client's error, if this is one.
     pub fn client(&self) -> Option<&ostler_client::Error> {
         match self {

@@ -1,8 +1,8 @@
 //! Divides a set of items among the members of a group, so that each item has one owner.
 //!
-//! Curator has no such recipe; kazoo calls it `SetPartitioner`. Members are ephemeral znodes below `path/party`. The
-//! owner of an item has an ephemeral znode for it below `path/locks`, so no member gets an item before its former owner
-//! has released it, also while the members see different lists of each other.
+//! Curator has no such recipe; kazoo calls it `SetPartitioner`. Members are ephemeral znodes below `path/party`. Each item
+//! has a mutex below `path/locks`, and its owner holds it. So no member gets an item before its former owner has released
+//! it, also while the members see different lists of each other.
 //!
 //! ```text
 //!               settled, all locks taken              members changed,
@@ -13,12 +13,14 @@
 //! ```
 
 use crate::{
-    claim::Claim,
-    fencing::Token,
+    error::Result,
+    fencing::{Fence, Token},
+    lock::{InterProcessMutex, MutexGuard},
     nodes::{PersistentNode, member_path},
     until_answered::{fired, pause, until_answered},
 };
-use ostler_client::{Client, Error, Hold, Result, Watch, paths};
+use futures_util::future::{FutureExt, Shared, try_join_all};
+use ostler_client::{Client, Error as ClientError, Watch, paths};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::timeout;
 
@@ -37,8 +39,12 @@ use tokio::time::timeout;
 /// # let settle = Duration::from_millis(5);
 /// let mut member = SetPartitioner::start(&client, "/shards", "me", shards, settle)?;
 /// loop {
-///     let mut share = member.acquire().await?;
+///     let share = member.acquire().await?;
 ///     println!("mine now: {:?}", share.items());
+///     for (shard, fence) in share.fences() {
+///         // Done only as long as the shard is this member's.
+///         fence.multi().create(&format!("/done-{shard}"), b"").await?;
+///     }
 /// #   let other = SetPartitioner::start(&client, "/shards", "other", same.clone(), settle)?;
 ///     let end = share.ended().await; // work until then, and stop
 ///     println!("{end:?}");
@@ -62,13 +68,12 @@ pub struct SetPartitioner {
 #[derive(Debug)]
 #[must_use = "a share that is dropped is released"]
 pub struct Share {
-    claims: Vec<OwnedItem>,
-    /// Fires when a member joins or leaves; `None` once it has fired.
-    members: Option<Watch>,
+    owned: Vec<OwnedItem>,
+    /// Fires when a member joins or leaves.
+    members: Shared<Watch>,
 }
 
-/// An item of a share, the claim of its znode, and the proof that the claim's session lives.
-type OwnedItem = (String, Claim, Hold);
+type OwnedItem = (String, MutexGuard);
 
 /// The reason for which a share must be released.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,7 +99,7 @@ impl SetPartitioner {
     /// Items are used as names of znodes. The set is divided once no member has joined or left for `settle`.
     ///
     /// # Errors
-    /// [`Error::BadPath`], also if the id or an item has a slash in it.
+    /// [`BadPath`](ClientError::BadPath), also if the id or an item has a slash in it.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -120,7 +125,7 @@ impl SetPartitioner {
     /// The caller must release an earlier share first.
     ///
     /// # Errors
-    /// [`Error::Closed`]; a server's refusal.
+    /// [`Closed`](ClientError::Closed); a server's refusal.
     pub async fn acquire(&mut self) -> Result<Share> {
         self.member.created().await?;
         loop {
@@ -151,76 +156,73 @@ impl SetPartitioner {
             fired(members.await)?;
             return Ok(None);
         };
-        let taking = self.take(&items);
+        let taking = try_join_all(items.into_iter().map(|item| self.take(item)));
         tokio::select! {
             biased;
             changed = &mut members => {
                 fired(changed)?;
                 Ok(None)
             }
-            claims = taking => Ok(Some(Share { claims: claims?, members: Some(members) })),
+            owned = taking => Ok(Some(Share { owned: owned?, members: members.shared() })),
         }
     }
 
-    /// Takes each item as soon as its former owner releases it.
-    async fn take(&self, items: &[&str]) -> Result<Vec<OwnedItem>> {
-        let mut claims = Vec::with_capacity(items.len());
-        for item in items {
-            let path = paths::join(&paths::join(&self.path, "locks"), item);
-            let (claim, hold) = loop {
-                if let Some(claim) = Claim::take(&self.client, &path).await? {
-                    match claim.session().hold().await {
-                        Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => continue,
-                        hold => break (claim, hold?),
-                    }
+    /// Takes an item as soon as its former owner releases it.
+    async fn take(&self, item: &str) -> Result<OwnedItem> {
+        let lock =
+            InterProcessMutex::new(&self.client, &paths::join(&paths::join(&self.path, "locks"), item));
+        let mut tries = 0;
+        loop {
+            match lock.acquire().await {
+                Err(error) if error.may_pass() => {
+                    tries += 1;
+                    pause(tries).await;
                 }
-                let look = || self.client.exists(&path).watch();
-                if let (Some(_), gone) = until_answered(&self.client, look).await? {
-                    fired(gone.await)?;
-                }
-            };
-            claims.push(((*item).to_owned(), claim, hold));
+                guard => return Ok((item.to_owned(), guard?)),
+            }
         }
-        Ok(claims)
     }
 }
 
 impl Share {
     /// The items of this share.
     pub fn items(&self) -> Vec<&str> {
-        self.claims.iter().map(|(item, ..)| item.as_str()).collect()
+        self.owned.iter().map(|(item, _)| item.as_str()).collect()
+    }
+
+    /// The items of this share, each with its fence.
+    pub fn fences(&self) -> impl Iterator<Item = (&str, &Fence)> {
+        self.owned.iter().map(|(item, guard)| (item.as_str(), guard.fence()))
+    }
+
+    /// The fence of an item, for transactions that are done only as long as this member owns it. `None` if the item is
+    /// not in this share.
+    pub fn fence(&self, item: &str) -> Option<&Fence> {
+        self.fences().find(|(owned, _)| *owned == item).map(|(_, fence)| fence)
     }
 
     /// The fencing token of an item: a number that grows from owner to owner, by which another store can refuse writes
     /// of a former owner. `None` if the item is not in this share.
     pub fn token(&self, item: &str) -> Option<Token> {
-        self.claims.iter().find(|(owned, ..)| owned == item).map(|(_, claim, _)| Token(claim.zxid()))
+        self.fence(item).map(Fence::token)
     }
 
     /// Whether all items are still owned, by this machine's clock.
     pub fn is_owned(&self) -> bool {
-        self.claims.iter().all(|(_, claim, _)| claim.session().is_alive())
+        self.owned.iter().all(|(_, guard)| guard.is_held())
     }
 
     /// Waits until the share must be released, and returns the reason.
-    pub async fn ended(&mut self) -> ShareEnd {
-        let members = &mut self.members;
-        let changed = async {
-            // No watch: the members have changed before. The watch stays here if this future is dropped.
-            if let Some(watch) = members {
-                let _ = watch.await;
-                *members = None;
-            }
-        };
+    pub async fn ended(&self) -> ShareEnd {
         let suspended = async {
-            match self.claims.first() {
-                Some((_, claim, _)) => claim.session().suspended().await,
+            match self.owned.first() {
+                Some((_, guard)) => guard.session().suspended().await,
                 // An empty share cannot be lost: only the members matter.
                 None => std::future::pending().await,
             }
         };
         let changed = tokio::select! {
-            () = changed => true,
+            _ = self.members.clone() => true,
             () = suspended => false,
         };
         match changed {
@@ -234,11 +236,9 @@ impl Share {
     /// background.
     ///
     /// # Errors
-    /// [`Error::Closed`]: the client is closed, and the items are released with its session.
+    /// The client's errors. The items are released nevertheless: that goes on in the background.
     pub async fn release(self) -> Result<()> {
-        for (_, claim, _) in self.claims {
-            claim.release(|multi| multi).await?;
-        }
+        try_join_all(self.owned.into_iter().map(|(_, guard)| guard.release())).await?;
         Ok(())
     }
 }

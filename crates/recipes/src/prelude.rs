@@ -20,12 +20,19 @@ pub use crate::{
     barrier::{DistributedBarrier, DistributedDoubleBarrier},
     cache::{CacheEvent, CuratorCache, NodeCache, PathChildrenCache, PathEvent},
     counter::{DistributedAtomicLong, SharedCount, SharedValue},
-    discovery::{ServiceDiscovery, ServiceInstance},
+    discovery::{DownInstancePolicy, ServiceDiscovery, ServiceInstance, ServiceProvider},
     fencing::{Fence, Token},
-    leader::{LeaderChange, LeaderLatch, LeaderSelector, Leadership, UnfairElection},
+    leader::{LatchState, LeaderChange, LeaderLatch, LeaderSelector, Leadership, UnfairElection},
     lock::{
-        InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, Owner,
+        InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, Lease,
+        MutexGuard, Owner,
     },
     nodes::{GroupMember, PersistentNode},
+    partitioner::{SetPartitioner, Share, ShareEnd},
+    queue::{
+        Consumer, DistributedDelayQueue, DistributedIdQueue, DistributedPriorityQueue, DistributedQueue,
+        ErrorMode, ItemError, QueueBuilder,
+    },
+    typed::Typed,
 };
 pub use ostler_client::prelude::*;

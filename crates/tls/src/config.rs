@@ -3,6 +3,7 @@
 use crate::{
     log_text::log_text,
     principal::subject_name,
+    provider,
     settings::{ClientAuth, Protocol, TlsSettings},
     store::KeyStore,
     trust::Trust,
@@ -11,7 +12,7 @@ use crate::{
 use rustls::{
     ClientConfig, ServerConfig, SupportedProtocolVersion,
     client::ResolvesClientCert,
-    crypto::{CryptoProvider, ring},
+    crypto::CryptoProvider,
     pki_types::CertificateDer,
     server::{NoClientAuth, NoServerSessionStorage, ResolvesServerCert, VerifierBuilderError},
     sign::{CertifiedKey, SigningKey, SingleCertAndKey},
@@ -23,14 +24,21 @@ use x509_parser::{certificate::X509Certificate, prelude::FromDer, x509::SubjectP
 /// Why settings and stores make no configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
+    /// The program has no cryptography for TLS.
+    #[error(
+        "this program has no cryptography for TLS: build it with the feature ring or aws-lc-rs, or let it install a \
+         provider of rustls at its start"
+    )]
+    NoProvider,
     /// No cipher suite of the list can be used.
     #[error(
-        "none of the cipher suites {given} can be used; known are {}, as far as the protocols allow them",
-        known_suites()
+        "none of the cipher suites {given} can be used; known are {known}, as far as the protocols allow them"
     )]
     NoCipherSuite {
         /// The list.
         given: String,
+        /// All suites, separated by commas.
+        known: String,
     },
     /// The key is of a kind that cannot sign.
     #[error("the private key cannot be used: {0}; use an RSA, ECDSA (P-256, P-384) or Ed25519 key")]
@@ -59,14 +67,11 @@ fn iana_name(suite: &rustls::SupportedCipherSuite) -> String {
     format!("{:?}", suite.suite()).replace("TLS13_", "TLS_")
 }
 
-fn known_suites() -> String {
-    let names: Vec<String> = ring::default_provider().cipher_suites.iter().map(iana_name).collect();
-    names.join(", ")
-}
-
-fn provider(settings: &TlsSettings) -> Result<Arc<CryptoProvider>, ConfigError> {
-    let mut provider = ring::default_provider();
+/// The provider, with the cipher suites of the settings.
+fn provider_for(settings: &TlsSettings) -> Result<Arc<CryptoProvider>, ConfigError> {
+    let mut provider = provider::current()?;
     if !settings.cipher_suites.is_empty() {
+        let known: Vec<String> = provider.cipher_suites.iter().map(iana_name).collect();
         let is_wanted = |suite: &rustls::SupportedCipherSuite| {
             settings.cipher_suites.iter().any(|name| *name == iana_name(suite))
         };
@@ -76,7 +81,8 @@ fn provider(settings: &TlsSettings) -> Result<Arc<CryptoProvider>, ConfigError> 
             settings.protocols.contains(&needed)
         };
         if !provider.cipher_suites.iter().any(fits) {
-            return Err(ConfigError::NoCipherSuite { given: settings.cipher_suites.join(",") });
+            let given = settings.cipher_suites.join(",");
+            return Err(ConfigError::NoCipherSuite { given, known: known.join(", ") });
         }
     }
     Ok(Arc::new(provider))
@@ -122,7 +128,7 @@ pub fn server_config(
     key_store: &KeyStore,
     trust: Option<Arc<Trust>>,
 ) -> Result<ServerConfig, ConfigError> {
-    let provider = provider(settings)?;
+    let provider = provider_for(settings)?;
     let certified: Arc<dyn ResolvesServerCert> = Arc::new(certified(key_store, &provider)?);
     let builder = ServerConfig::builder_with_provider(provider.clone());
     let builder =
@@ -148,7 +154,7 @@ pub fn client_config(
     key_store: Option<&KeyStore>,
     trust: Arc<Trust>,
 ) -> Result<ClientConfig, ConfigError> {
-    let provider = provider(settings)?;
+    let provider = provider_for(settings)?;
     let check = ServerCheck::new(trust, settings.hostname_verification, &provider)?;
     let builder = ClientConfig::builder_with_provider(provider.clone());
     let builder = builder

@@ -18,6 +18,10 @@
 pub mod certificate;
 pub mod config;
 pub mod crl;
+#[cfg_attr(
+    not(feature = "key-stores"),
+    allow(dead_code, reason = "only the readers of stores need all of it")
+)]
 mod der;
 pub mod detect;
 pub mod files;
@@ -27,6 +31,7 @@ pub mod names;
 pub mod password;
 mod pem;
 pub mod principal;
+mod provider;
 pub mod settings;
 pub mod store;
 pub mod trust;

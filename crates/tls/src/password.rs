@@ -28,11 +28,13 @@ impl Password {
     }
 
     /// The password itself, for code that decrypts.
+    #[cfg(feature = "key-stores")]
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
     /// The password in UTF-16, the higher byte of each unit first.
+    #[cfg(feature = "key-stores")]
     pub(crate) fn utf16_bytes(&self) -> Zeroizing<Vec<u8>> {
         // With its whole capacity from the start, the vector does not move and leaves no copy behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(2 * self.0.len()));

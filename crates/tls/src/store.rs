@@ -1,9 +1,13 @@
 //! Reads key stores and trust stores in the formats JKS, PEM and PKCS12.
 
 mod error;
+#[cfg(feature = "key-stores")]
 mod jks;
 mod kind;
+#[cfg(not(feature = "key-stores"))]
+mod not_built_in;
 mod pem_store;
+#[cfg(feature = "key-stores")]
 mod pkcs12;
 
 pub use error::StoreError;
@@ -14,6 +18,10 @@ use crate::{
     password::Password,
     pem,
 };
+#[cfg(not(feature = "key-stores"))]
+use not_built_in as jks;
+#[cfg(not(feature = "key-stores"))]
+use not_built_in as pkcs12;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::fmt;
 

@@ -169,7 +169,7 @@ impl Trust {
             let Ok((_, issuer)) = X509Certificate::from_der(trusted) else { continue };
             if issuer.subject().as_raw() != read.issuer().as_raw()
                 || !is_authority(&issuer)
-                || read.verify_signature(Some(issuer.public_key())).is_err()
+                || !has_signed(&issuer, &read)
             {
                 continue;
             }
@@ -194,9 +194,7 @@ impl Trust {
         let mut is_known = false;
         for list in &self.lists {
             let Ok((_, list)) = CertificateRevocationList::from_der(list) else { continue };
-            if list.issuer().as_raw() != issuer.subject().as_raw()
-                || list.verify_signature(issuer.public_key()).is_err()
-            {
+            if list.issuer().as_raw() != issuer.subject().as_raw() || !has_signed_list(issuer, &list) {
                 continue;
             }
             is_known = true;
@@ -206,6 +204,27 @@ impl Trust {
         }
         is_known.then_some(false)
     }
+}
+
+#[cfg(any(feature = "ring", feature = "aws-lc-rs"))]
+fn has_signed(issuer: &X509Certificate<'_>, certificate: &X509Certificate<'_>) -> bool {
+    certificate.verify_signature(Some(issuer.public_key())).is_ok()
+}
+
+#[cfg(any(feature = "ring", feature = "aws-lc-rs"))]
+fn has_signed_list(issuer: &X509Certificate<'_>, list: &CertificateRevocationList<'_>) -> bool {
+    list.verify_signature(issuer.public_key()).is_ok()
+}
+
+/// A build without cryptography of its own cannot check the signatures that rustls does not check.
+#[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
+fn has_signed(_: &X509Certificate<'_>, _: &X509Certificate<'_>) -> bool {
+    false
+}
+
+#[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
+fn has_signed_list(_: &X509Certificate<'_>, _: &CertificateRevocationList<'_>) -> bool {
+    false
 }
 
 /// Whether a certificate is for a use. One without extendedKeyUsage is for all.

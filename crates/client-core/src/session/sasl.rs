@@ -7,16 +7,20 @@ use crate::{
     input::{AttemptId, SaslStep},
     time::Mono,
 };
+#[cfg(feature = "sasl")]
 use alloc::{format, string::String};
 use ostler_proto::{id::Xid, jute::Reader, reply::ReplyHeader, request::Request};
+#[cfg(feature = "sasl")]
 use ostler_sasl::digest_md5::{self, Profile};
 
 /// The progress of the exchange.
 #[derive(Debug)]
 pub(super) enum Exchange {
     /// The empty first token of DIGEST-MD5 is sent.
+    #[cfg(feature = "sasl")]
     Begun(Xid),
     /// The response is sent. The server must answer with this proof.
+    #[cfg(feature = "sasl")]
     Answered { xid: Xid, proof: String },
     /// The caller is asked for a token.
     Asked,
@@ -33,11 +37,12 @@ impl Session {
         effects: &mut Effects,
     ) {
         let exchange = match self.config.sasl {
-            Some(SaslLogin::OfCaller) => {
+            #[cfg(feature = "sasl")]
+            Some(SaslLogin::DigestMd5(_)) => Exchange::Begun(self.send_token(&[], effects)),
+            Some(SaslLogin::OfCaller) | None => {
                 effects.push(Effect::SaslToken { attempt, token: None });
                 Exchange::Asked
             }
-            _ => Exchange::Begun(self.send_token(&[], effects)),
         };
         self.link = Link::Sasl { attempt, deadline, read_only, exchange };
     }
@@ -75,10 +80,14 @@ impl Session {
     pub(super) fn sasl_reply(&mut self, now: Mono, payload: &[u8], effects: &mut Effects) {
         let mut r = Reader::new(payload);
         let Ok(header) = ReplyHeader::read(&mut r) else { return self.drop_link(now, effects) };
-        let Link::Sasl { attempt, read_only, exchange, .. } = &self.link else { return };
-        let (attempt, read_only) = (*attempt, *read_only);
+        #[cfg(feature = "sasl")]
+        let read_only = matches!(self.link, Link::Sasl { read_only: true, .. });
+        let Link::Sasl { attempt, exchange, .. } = &self.link else { return };
+        let attempt = *attempt;
         let is_expected = match exchange {
-            Exchange::Begun(xid) | Exchange::Answered { xid, .. } | Exchange::Said(xid) => header.xid == *xid,
+            #[cfg(feature = "sasl")]
+            Exchange::Begun(xid) | Exchange::Answered { xid, .. } => header.xid == *xid,
+            Exchange::Said(xid) => header.xid == *xid,
             Exchange::Asked => false,
         };
         if !is_expected {
@@ -94,9 +103,11 @@ impl Session {
                 effects.push(Effect::SaslToken { attempt, token: token.map(Into::into) });
                 self.set_exchange(Exchange::Asked);
             }
+            #[cfg(feature = "sasl")]
             (Exchange::Answered { proof, .. }, Some(token), _) if digest_md5::is_proof(token, proof) => {
                 self.online(now, attempt, read_only, effects);
             }
+            #[cfg(feature = "sasl")]
             (Exchange::Begun(_), Some(challenge), Some(SaslLogin::DigestMd5(credentials))) => {
                 let cnonce = format!("{:016x}{:016x}", self.hosts.nonce(), self.hosts.nonce());
                 match digest_md5::respond(Profile::Clients, credentials, challenge, &cnonce) {

@@ -10,6 +10,7 @@ use std::{borrow::Cow, time::Duration};
 
 /// The kind of a znode to create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CreateMode {
     /// Stays until it is deleted.

@@ -3,10 +3,12 @@
 
 mod any_server;
 mod blocking;
+mod budget;
 mod connectors;
 mod encrypted;
 mod following;
 mod guaranteed;
+mod json;
 mod logins;
 mod losses;
 mod observed;

@@ -27,6 +27,9 @@ struct Shared {
     unknown: Vec<i32>,
     /// Messages that may still pass before the connection is closed once; far below zero for no limit.
     left: AtomicI64,
+    /// What `left` is after a cut.
+    left_after_cut: AtomicI64,
+    cuts: AtomicUsize,
     passed: AtomicUsize,
     shut: AtomicBool,
     cut: watch::Sender<u64>,
@@ -48,6 +51,8 @@ impl Proxy {
             server,
             unknown,
             left: AtomicI64::new(NO_LIMIT),
+            left_after_cut: AtomicI64::new(NO_LIMIT),
+            cuts: AtomicUsize::new(0),
             passed: AtomicUsize::new(0),
             shut: AtomicBool::new(false),
             cut,
@@ -59,6 +64,16 @@ impl Proxy {
     /// Loses the connection instead of letting message number `messages` from now through, in either direction.
     pub(crate) fn cut_at(&self, messages: i64) {
         self.shared.left.store(messages, SeqCst);
+    }
+
+    /// After each cut that was set, sets another one this number of messages later.
+    pub(crate) fn cut_again_after(&self, messages: i64) {
+        self.shared.left_after_cut.store(messages, SeqCst);
+    }
+
+    /// The number of cuts that were set and have happened.
+    pub(crate) fn cuts(&self) -> usize {
+        self.shared.cuts.load(SeqCst)
     }
 
     /// Loses the connection now.
@@ -146,6 +161,11 @@ async fn pass_frames(
         }
         let ping = frame[4..8] == (-2_i32).to_be_bytes();
         if !ping && shared.left.fetch_sub(1, SeqCst) == 1 {
+            shared.cuts.fetch_add(1, SeqCst);
+            let again = shared.left_after_cut.load(SeqCst);
+            if again > 0 {
+                shared.left.store(again, SeqCst);
+            }
             return;
         }
         shared.passed.fetch_add(usize::from(!ping), SeqCst);

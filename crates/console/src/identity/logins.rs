@@ -21,12 +21,13 @@ const ADDRESSES_MAX: usize = 4096;
 const PROVEN_MAX: usize = 64;
 
 /// The logins that were tried lately. None is kept as it is.
-#[derive(Default)]
-pub(crate) struct Logins {
+#[derive(Debug, Default)]
+pub struct Logins {
     by_address: Mutex<HashMap<IpAddr, Tried>>,
     hasher: RandomState,
 }
 
+#[derive(Debug)]
 struct Tried {
     since: Instant,
     /// The logins of each user.
@@ -37,7 +38,7 @@ struct Tried {
 
 /// How a login stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// It was tried before.
     Known,
     /// It is counted from now on, unless it turns out to have a right ([`Logins::has_right`]).
@@ -48,7 +49,7 @@ pub(crate) enum Standing {
 
 impl Logins {
     /// Notes a login, `USER:PASSWORD`, from an address.
-    pub(crate) fn note(&self, address: IpAddr, login: &[u8], now: Instant) -> Standing {
+    pub fn note(&self, address: IpAddr, login: &[u8], now: Instant) -> Standing {
         let (user, login) = self.hashes(login);
         let mut all = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let is_old = |tried: &Tried| now.saturating_duration_since(tried.since) >= WINDOW;
@@ -68,7 +69,7 @@ impl Logins {
     }
 
     /// A login has a right, so it is no guess.
-    pub(crate) fn has_right(&self, address: IpAddr, login: &[u8]) {
+    pub fn has_right(&self, address: IpAddr, login: &[u8]) {
         let (user, login) = self.hashes(login);
         let mut all = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(tried) = all.get_mut(&people::network(address)) else { return };

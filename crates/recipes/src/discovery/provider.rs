@@ -8,6 +8,8 @@ use ostler_client::Client;
 use serde::de::DeserializeOwned;
 use std::{
     fmt,
+    future::{Future, IntoFuture},
+    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
 use tokio::time::Instant;
@@ -25,8 +27,8 @@ pub struct ServiceProvider<P> {
     down: Mutex<DownInstances>,
 }
 
-/// Options of a [`ServiceProvider`]; [`start`](ServiceProviderBuilder::start) creates it.
-#[must_use = "nothing is held until start"]
+/// Options of a [`ServiceProvider`]: set them, then await it.
+#[must_use = "nothing is held until it is awaited"]
 pub struct ServiceProviderBuilder<P> {
     client: Client,
     path: String,
@@ -85,6 +87,16 @@ impl<P: DeserializeOwned + Send + Sync> ServiceProviderBuilder<P> {
         cache.initialized().await?;
         let down = Mutex::new(DownInstances::new(self.down));
         Ok(ServiceProvider { cache, strategy: self.strategy, filters: self.filters, down })
+    }
+}
+
+/// [`start`](ServiceProviderBuilder::start).
+impl<P: DeserializeOwned + Send + Sync + 'static> IntoFuture for ServiceProviderBuilder<P> {
+    type Output = Result<ServiceProvider<P>>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<ServiceProvider<P>>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.start())
     }
 }
 

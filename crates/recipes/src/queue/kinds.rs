@@ -11,7 +11,11 @@ use crate::{
 };
 use bytes::Bytes;
 use ostler_client::{Client, Result, paths};
-use std::time::{Duration, SystemTime};
+use std::{
+    future::{Future, IntoFuture},
+    pin::Pin,
+    time::{Duration, SystemTime},
+};
 
 /// Long enough for what fails always to be no burden.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -30,7 +34,7 @@ pub enum ErrorMode {
     Delete,
 }
 
-/// Options of a queue; the `build` functions create it.
+/// Options of a queue: set them, then await it for a [`DistributedQueue`], or call another `build` function.
 #[derive(Debug, Clone)]
 #[must_use = "there is no queue before it is built"]
 pub struct QueueBuilder {
@@ -40,6 +44,16 @@ pub struct QueueBuilder {
     max_items: Option<usize>,
     error_mode: ErrorMode,
     retry_after: Duration,
+}
+
+/// [`build`](QueueBuilder::build).
+impl IntoFuture for QueueBuilder {
+    type Output = Result<DistributedQueue>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<DistributedQueue>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.build())
+    }
 }
 
 /// The part that all queues share.

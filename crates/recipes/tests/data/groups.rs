@@ -4,7 +4,7 @@ use crate::{
     servers::{Servers, all_but, faults, patiently},
     world::{World, at_every_cut, builder, server, struck_at, with_expiry_after_every_request, within},
 };
-use ostler_client::{Client, Error, Perms, RetryPolicy, WatcherType};
+use ostler_client::{Client, Error, Perms, RetryPolicy, SessionId, WatcherType};
 use ostler_recipes::{
     nodes::GroupMember,
     partitioner::{SetPartitioner, Share, ShareEnd},
@@ -34,7 +34,7 @@ pub(crate) async fn divide<S: Servers>(world: &World<S>) {
     let mut there = member(&world.other, "b");
     let theirs = async {
         loop {
-            let mut share = there.acquire().await.unwrap();
+            let share = there.acquire().await.unwrap();
             // A cut connection can make it look alone for a moment.
             if share.items() == ["2", "4"] {
                 return share;
@@ -69,7 +69,7 @@ async fn a_set_is_divided_again_after_the_end_of_a_session() {
     let world = World::new().await;
     let (mut a, mut b) = (member(&world.client, "a"), member(&world.other, "b"));
     within(world.server.until(|counts| counts.ephemerals == 2)).await.unwrap();
-    let mut held = within(shares(&mut [&mut a, &mut b])).await;
+    let held = within(shares(&mut [&mut a, &mut b])).await;
     assert_eq!((held[0].items(), held[1].items()), (vec!["1", "3", "5"], vec!["2", "4"]));
     let token = held[0].token("1").unwrap();
     world.expire().await;
@@ -90,15 +90,13 @@ async fn a_set_is_divided_again_after_the_end_of_a_session() {
 async fn items_of_the_next_owner_stay_when_a_release_is_repeated() {
     let world = World::new().await;
     let mut here = member(&world.client, "b");
-    let mut all = within(here.acquire()).await.unwrap();
+    let all = within(here.acquire()).await.unwrap();
     let mut there = member(&world.other, "a");
     within(all.ended()).await;
-    let first = "/deep/set/locks/1";
     let next_owner = async {
         loop {
-            let (found, changed) = world.other.exists(first).watch().await.unwrap();
-            let owner = found.map(|stat| stat.ephemeral_owner);
-            if owner == world.other.session_id().map(|session| session.0) {
+            let (queue, changed) = world.other.get_children("/deep/set/locks/1").watch().await.unwrap();
+            if owner_of_first(&world, &queue).await == world.other.session_id() {
                 return;
             }
             changed.await.unwrap();
@@ -111,8 +109,15 @@ async fn items_of_the_next_owner_stay_when_a_release_is_repeated() {
     assert!(struck.is_some());
     let theirs = theirs.unwrap();
     assert_eq!((theirs.items(), theirs.is_owned()), (vec!["1", "3", "5"], true));
-    let owner = world.other.exists(first).await.unwrap().map(|stat| stat.ephemeral_owner);
-    assert_eq!(owner, world.other.session_id().map(|session| session.0));
+    let queue = world.other.get_children("/deep/set/locks/1").await.unwrap();
+    assert_eq!(owner_of_first(&world, &queue).await, world.other.session_id());
+}
+
+/// The session that owns the first znode in the queue of item 1.
+async fn owner_of_first(world: &World, queue: &[String]) -> Option<SessionId> {
+    let first = queue.iter().min_by_key(|name| name[name.len() - 10..].to_owned())?;
+    let stat = world.other.exists(&format!("/deep/set/locks/1/{first}")).await.unwrap()?;
+    Some(SessionId(stat.ephemeral_owner))
 }
 
 #[tokio::test]
@@ -148,7 +153,7 @@ async fn items_taken_without_a_reply_are_owned() {
 async fn the_end_of_a_share_can_be_waited_for_by_and_by() {
     let world = World::new().await;
     let mut alone = member(&world.client, "a");
-    let mut share = within(alone.acquire()).await.unwrap();
+    let share = within(alone.acquire()).await.unwrap();
     for _ in 0..3 {
         let waited = tokio::time::timeout(Duration::ZERO, share.ended()).await;
         assert!(waited.is_err(), "{waited:?}");
@@ -164,7 +169,10 @@ async fn a_share_can_be_dropped_outside_of_the_runtime() {
     let share = within(alone.acquire()).await.unwrap();
     std::thread::spawn(move || drop(share)).join().unwrap();
     within(world.until(|counts| counts.ephemerals == 1)).await;
-    assert!(world.other.get_children("/deep/set/locks").await.unwrap().is_empty());
+    for item in world.other.get_children("/deep/set/locks").await.unwrap() {
+        let queue = world.other.get_children(&format!("/deep/set/locks/{item}")).await.unwrap();
+        assert!(queue.is_empty(), "{item}: {queue:?}");
+    }
 }
 
 pub(crate) async fn agree<S: Servers>(world: &World<S>, votes: [Vote; 2], expected: Vote) {

@@ -29,6 +29,12 @@ pub enum StoreError {
         "this is a JCEKS store, which is not read: convert it with keytool -importkeystore -deststoretype PKCS12"
     )]
     Jceks,
+    /// The program is built without the feature `key-stores`.
+    #[error(
+        "this program reads only PEM files whose key is not encrypted: convert the store with keytool and openssl, or \
+         build the program with the feature key-stores"
+    )]
+    NotBuiltIn,
     /// A JKS store of another version than 2.
     #[error(
         "this is a JKS store of version {version}; only version 2 is read: convert it with keytool -importkeystore \

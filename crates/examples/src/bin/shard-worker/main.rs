@@ -2,18 +2,15 @@
 //! when a worker comes or goes.
 //!
 //! The partitioner keeps two live workers from one shard. A worker that was paused is another matter: it may go on
-//! after its shards have new owners. So each write carries the token of the shard, and an older one is refused:
+//! after its shards have new owners. So each write goes through the fence of its shard, and is refused then:
 //! `progress.rs`.
 
 mod progress;
 
 use clap::Parser;
 use ostler_examples::{ConnectOptions, start_log, stop_signal};
-use ostler_recipes::{
-    fencing::Token,
-    partitioner::{SetPartitioner, Share},
-};
-use progress::{Progress, Step};
+use ostler_recipes::prelude::*;
+use progress::Progress;
 use std::{error::Error, pin::pin, time::Duration};
 use tokio::time::sleep;
 
@@ -44,13 +41,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
-    let progress = Progress::new(&client, PROGRESS, &options.name);
+    client.create(PROGRESS, b"").creating_parents().or_set_data().await?;
+    let progress = Progress::new(PROGRESS, &options.name);
     let shards = (0..options.shards).map(|shard| format!("{shard:03}"));
     let settle = Duration::from_millis(options.settle_ms);
     let mut member = SetPartitioner::start(&client, POOL, &options.name, shards, settle)?;
     let (mut stopped, mut ends) = (pin!(stop_signal()), false);
     while !ends {
-        let mut share = tokio::select! {
+        let share = tokio::select! {
             stopped = &mut stopped => {
                 stopped?;
                 break;
@@ -58,7 +56,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
             share = member.acquire() => share?,
         };
         tracing::info!("works on {}", share.items().join(" "));
-        let shards = tokens(&share);
         let end = tokio::select! {
             stopped = &mut stopped => {
                 stopped?;
@@ -67,7 +64,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
             end = share.ended() => format!("{end:?}"),
             // Returns only with an error.
-            failed = work(&progress, &shards, &options) => return Err(failed?),
+            failed = work(&progress, &share, &options) => return Err(failed.into()),
         };
         // The work is dropped here, so no further request follows. Requests of one session are done in their order: a
         // write that is under way is done before the shards are released.
@@ -79,30 +76,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The shards of a share with their tokens.
-fn tokens(share: &Share) -> Vec<(String, Token)> {
-    let token = |shard: &str| Some((shard.to_owned(), share.token(shard)?));
-    share.items().into_iter().filter_map(token).collect()
-}
-
-/// Does one step with each shard after the other, until it is dropped.
-async fn work(
-    progress: &Progress,
-    shards: &[(String, Token)],
-    options: &Options,
-) -> ostler_client::Result<Box<dyn Error>> {
+/// Does one step with each shard after the other, until it is dropped. Returns only an error that does not pass.
+async fn work(progress: &Progress, share: &Share, options: &Options) -> ostler_recipes::Error {
     loop {
-        for (shard, token) in shards {
-            match progress.step(shard, *token).await {
-                Ok(Step::Done) => {}
-                Ok(Step::Refused(later)) => {
-                    tracing::warn!("shard {shard}: REFUSED, {later} is later than {token}");
-                }
+        for (shard, fence) in share.fences() {
+            match progress.step(shard, fence).await {
+                Ok(()) => {}
+                Err(error) if error.is_not_held() => tracing::warn!("shard {shard}: REFUSED, {error}"),
                 // The share ends, or the connection comes back.
-                Err(error) if error.may_pass() || error.is_session_over() => {
-                    tracing::warn!("shard {shard}: {error}");
-                }
-                Err(error) => return Err(error),
+                Err(error) if error.may_pass() => tracing::warn!("shard {shard}: {error}"),
+                Err(error) => return error,
             }
         }
         sleep(Duration::from_millis(options.pause_ms)).await;

@@ -1,11 +1,10 @@
-//! How far the work on each shard has come: a znode for each shard, fenced by the token of the shard's owner.
+//! How far the work on each shard has come: a znode for each shard, written through the fence of the shard's owner.
 //!
-//! The znode has the token of its last writer. A write is done only if its own token is not smaller, and the znode has
-//! not changed since the token was compared. So a former owner cannot write after a later one, however long it was
-//! paused.
+//! The check that the worker owns the shard and the write are one transaction. So a former owner cannot write any more,
+//! however long it was paused. The znode also has the token of its writer, as a store outside of ZooKeeper needs it.
 
-use ostler_client::{Client, Result, Version, Zxid, paths};
-use ostler_recipes::fencing::Token;
+use ostler_client::paths;
+use ostler_recipes::{Result, fencing::Fence};
 use serde::{Deserialize, Serialize};
 
 /// The data of a shard's znode.
@@ -17,48 +16,39 @@ struct Record {
     steps: u64,
 }
 
-/// The outcome of a step.
-#[derive(Debug)]
-pub(crate) enum Step {
-    Done,
-    /// An owner with this later token has written. Nothing was done.
-    Refused(Token),
-}
-
 /// The progress of all shards, as one worker writes it.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    client: Client,
     path: String,
     worker: String,
 }
 
 impl Progress {
-    pub(crate) fn new(client: &Client, path: &str, worker: &str) -> Progress {
-        Progress { client: client.clone(), path: path.to_owned(), worker: worker.to_owned() }
+    pub(crate) fn new(path: &str, worker: &str) -> Progress {
+        Progress { path: path.to_owned(), worker: worker.to_owned() }
     }
 
     /// Does one more step with a shard.
-    pub(crate) async fn step(&self, shard: &str, token: Token) -> Result<Step> {
+    ///
+    /// # Errors
+    /// [`NotHeld`](ostler_recipes::Error::NotHeld): the shard has another owner, and nothing was done.
+    pub(crate) async fn step(&self, shard: &str, fence: &Fence) -> Result<()> {
         let path = paths::join(&self.path, shard);
-        let (record, version) = match self.client.get_data(&path).await {
-            // Data that is no record counts as none.
-            Ok((data, stat)) => (serde_json::from_slice(&data).unwrap_or_default(), Some(stat.version)),
-            Err(error) if error.is_no_node() => (Record::default(), None),
-            Err(error) => return Err(error),
+        let read = match fence.session().get_data(&path).await {
+            Err(error) if error.is_no_node() => None,
+            read => Some(read?.0),
         };
-        if record.token > token.number() {
-            return Ok(Step::Refused(Token(Zxid(record.token))));
-        }
-        let next = Record { token: token.number(), worker: self.worker.clone(), steps: record.steps + 1 };
+        // Data that is no record counts as none.
+        let before: Record =
+            read.as_deref().and_then(|data| serde_json::from_slice(data).ok()).unwrap_or_default();
+        let token = fence.token().number();
+        let next = Record { token, worker: self.worker.clone(), steps: before.steps + 1 };
         // Numbers and text can be written as JSON.
         let data = serde_json::to_vec(&next).unwrap_or_default();
-        match version {
-            Some(version) => {
-                self.client.set_data(&path, &data).version(Version::Exactly(version)).await.map(drop)?
-            }
-            None => self.client.create(&path, &data).creating_parents().await.map(drop)?,
-        }
-        Ok(Step::Done)
+        match read {
+            Some(_) => fence.multi().set_data(&path, &data).await?,
+            None => fence.multi().create(&path, &data).await?,
+        };
+        Ok(())
     }
 }

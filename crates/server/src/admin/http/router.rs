@@ -17,6 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get},
 };
+use ostler_console::Standing;
 use ostler_proto::acl::{Id, Perms};
 use ostler_server_core::{
     OperatorLogin,
@@ -24,7 +25,7 @@ use ostler_server_core::{
 };
 use ostler_tls::names::CertificateNames;
 use serde_json::json;
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::task::spawn_blocking;
 
 /// The connection that a request of the admin server came by. Each request has it as an extension.
@@ -215,8 +216,22 @@ fn allowed(
     let Some(header) = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()) else {
         return refused(StatusCode::UNAUTHORIZED, "Auth info is missing for the command");
     };
+    // The answers tell which password is right, so passwords must not be guessed one after the other.
+    let (address, now) = (conn.peer.ip(), Instant::now());
+    let login = scheme_and_data(header).and_then(|(_, data)| data).map(str::as_bytes);
+    if login.is_some_and(|login| state.logins.note(address, login, now) == Standing::TooMany) {
+        return refused(
+            StatusCode::TOO_MANY_REQUESTS,
+            "refused: too many different logins from this address. Wait a minute",
+        );
+    }
     match may(state, conn, header, needed) {
-        Some((ids, true)) => Ok(ids),
+        Some((ids, true)) => {
+            if let Some(login) = login {
+                state.logins.has_right(address, login);
+            }
+            Ok(ids)
+        }
         Some((_, false)) => refused(StatusCode::FORBIDDEN, "Not authorized"),
         None => refused(StatusCode::UNAUTHORIZED, "Not authenticated"),
     }

@@ -6,6 +6,7 @@ use crate::{
     config::{AdminSettings, KeyInForce, ServerConfig},
     driver::Driver,
 };
+use ostler_console::Logins;
 use ostler_data_dir::snapshots::SnapshotSettings;
 use ostler_server_core::audit::{AuditOperation, AuditRecord, AuditResult, Operator};
 use std::{
@@ -25,6 +26,7 @@ pub(crate) struct AdminState {
     pub(super) configuration: String,
     /// The keys in force.
     pub(super) keys: Arc<[KeyInForce]>,
+    pub(super) logins: Logins,
     pub(super) snapshot_limit: RateLimit,
     pub(super) restore_limit: RateLimit,
     /// Held while a snapshot is written: two would be written into one folder.
@@ -54,6 +56,7 @@ impl AdminState {
             exposure,
             configuration: config.initial_configuration.clone(),
             keys: config.keys.clone(),
+            logins: Logins::default(),
             snapshot_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
             restore_limit: RateLimit::every(Duration::from_millis(settings.rate_limiter_interval_ms)),
             snapshot_turn: Arc::default(),
