@@ -36,7 +36,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 async fn member(client: &Client, number: u64, begun: Instant) -> Result<()> {
     let tell = |what: &str| println!("member {number} {what} after {} ms", begun.elapsed().as_millis());
     let barrier = DistributedBarrier::new(client, "/examples/barrier");
-    if !barrier.wait_at_most(Duration::from_millis(100)).await? {
+    if !barrier.wait_within(Duration::from_millis(100)).await? {
         tell("still waits");
     }
     barrier.wait().await?;

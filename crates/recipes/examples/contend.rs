@@ -110,15 +110,15 @@ impl Contender {
 
     async fn read_write(&self, lock: &InterProcessReadWriteLock) -> Result<()> {
         loop {
-            let guard = lock.read().await?;
+            let guard = lock.acquire_read().await?;
             self.read(guard.fence()).await?;
             guard.release().await?;
 
-            let guard = lock.write().await?;
+            let guard = lock.acquire_write().await?;
             self.turn(guard.fence()).await?;
             guard.release().await?;
 
-            let guard = lock.write().await?;
+            let guard = lock.acquire_write().await?;
             self.turn(guard.fence()).await?;
             let guard = guard.downgrade().await?;
             self.read(guard.fence()).await?;

@@ -27,7 +27,7 @@ async fn main() -> Done {
 async fn shared(a: &Client, b: &Client) -> Done {
     let (of_a, of_b) =
         try_join!(SharedCount::start(a, "/examples/count", 1), SharedCount::start(b, "/examples/count", 1))?;
-    let (mut changes, old) = (of_b.changes(), of_a.versioned()?);
+    let (mut changes, old) = (of_b.changes(), of_a.versioned_value()?);
     println!("shared count: a sets it: {}", of_a.try_set(&old, old.value + 1).await?);
     if let Some(changed) = changes.next().await {
         println!("shared count: b sees that it has grown by {}", changed?.value - old.value);

@@ -11,7 +11,7 @@ use ostler_recipes::{
     counter::{DistributedAtomicInteger, DistributedAtomicLong, SharedCount},
     discovery::{ServiceDiscovery, ServiceInstance},
     nodes::GroupMember,
-    queue::{QueueBuilder, SimpleDistributedQueue},
+    queue::{DistributedQueue, SimpleDistributedQueue},
 };
 use std::{
     convert::Infallible,
@@ -61,7 +61,7 @@ async fn count(client: &Client, me: &str) -> Done {
     let count = SharedCount::start(client, "/count", 0).await?;
     let mut changes = count.changes();
     loop {
-        let now = count.versioned()?;
+        let now = count.versioned_value()?;
         let turn = if now.value % 2 == 0 { "java" } else { "rust" };
         if now.value >= 40 {
             break;
@@ -99,11 +99,14 @@ async fn queue(client: &Client, me: &str, other: &str) -> Done {
             async { Ok::<_, Infallible>(()) }
         }
     };
-    let out =
-        QueueBuilder::new(client, &format!("/queue-{me}")).lock_path(&format!("/locks-{me}")).build().await?;
-    let priorities = QueueBuilder::new(client, &format!("/priorities-{me}")).build_priority(1).await?;
-    let ids = QueueBuilder::new(client, &format!("/ids-{me}")).build_id().await?;
-    let delays = QueueBuilder::new(client, &format!("/delays-{me}")).build_delay().await?;
+    let out = DistributedQueue::builder(client, &format!("/queue-{me}"))
+        .lock_path(&format!("/locks-{me}"))
+        .build()
+        .await?;
+    let priorities =
+        DistributedQueue::builder(client, &format!("/priorities-{me}")).build_priority_queue(1).await?;
+    let ids = DistributedQueue::builder(client, &format!("/ids-{me}")).build_id_queue().await?;
+    let delays = DistributedQueue::builder(client, &format!("/delays-{me}")).build_delay_queue().await?;
     let simple = SimpleDistributedQueue::new(client, &format!("/simple-{me}"));
     for item in ["1", "2", "3"] {
         out.put(format!("{me} {item}")).await?;
@@ -120,22 +123,30 @@ async fn queue(client: &Client, me: &str, other: &str) -> Done {
     delays.put("now", SystemTime::now()).await?;
     together(client, "/queue-full").await?;
 
-    let removed =
-        QueueBuilder::new(client, &format!("/ids-{other}")).build_id().await?.remove("drop").await?;
+    let removed = DistributedQueue::builder(client, &format!("/ids-{other}"))
+        .build_id_queue()
+        .await?
+        .remove("drop")
+        .await?;
     println!("removed {removed}");
-    let input = QueueBuilder::new(client, &format!("/queue-{other}")).lock_path(&format!("/locks-{other}"));
+    let input =
+        DistributedQueue::builder(client, &format!("/queue-{other}")).lock_path(&format!("/locks-{other}"));
     let consumer = input.build().await?.consume(hand());
     print_items("plain", &mut from, 5).await?;
     drop(consumer);
-    let input = QueueBuilder::new(client, &format!("/priorities-{other}")).build_priority(1).await?;
+    let input =
+        DistributedQueue::builder(client, &format!("/priorities-{other}")).build_priority_queue(1).await?;
     let consumer = input.consume(hand());
     print_items("priority", &mut from, 3).await?;
     drop(consumer);
-    let consumer = QueueBuilder::new(client, &format!("/ids-{other}")).build_id().await?.consume(hand());
+    let consumer =
+        DistributedQueue::builder(client, &format!("/ids-{other}")).build_id_queue().await?.consume(hand());
     print_items("id", &mut from, 2).await?;
     drop(consumer);
-    let consumer =
-        QueueBuilder::new(client, &format!("/delays-{other}")).build_delay().await?.consume(hand());
+    let consumer = DistributedQueue::builder(client, &format!("/delays-{other}"))
+        .build_delay_queue()
+        .await?
+        .consume(hand());
     print_items("delay", &mut from, 2).await?;
     drop(consumer);
     let input = SimpleDistributedQueue::new(client, &format!("/simple-{other}"));
@@ -195,7 +206,8 @@ async fn discovery(client: &Client, me: &str) -> Done {
     }
     for instance in provider.all_instances() {
         let payload = instance.payload.as_deref().unwrap_or("none");
-        println!("{} {} {payload} {:?}", instance.id, instance.build_uri(&[]), instance.service_type);
+        let uri = instance.build_uri(&[]).unwrap_or_default();
+        println!("{} {uri} {payload} {:?}", instance.id, instance.service_type);
     }
     together(client, "/discovery-both").await?;
     services.close().await;
@@ -217,13 +229,13 @@ async fn barrier(client: &Client, me: &str) -> Done {
 /// Each reads what the other has compressed.
 async fn compressed(client: &Client, me: &str, other: &str) -> Done {
     let (mine, theirs) = (format!("/compressed-{me}"), format!("/compressed-{other}"));
-    client.create(&mine, format!("data of {me} ").repeat(200)).compressed().await?;
+    client.create(&mine, &format!("data of {me} ").repeat(200)).compressed().await?;
     together(client, "/compressed-created").await?;
     let (created, stat) = client.get_data(&theirs).decompressed().await?;
     let fewer = (stat.data_length as usize) < created.len();
     println!("{} bytes, stored in fewer: {fewer}", created.len());
     together(client, "/compressed-read").await?;
-    client.set_data(&mine, format!("new data of {me}")).compressed().await?;
+    client.set_data(&mine, &format!("new data of {me}")).compressed().await?;
     together(client, "/compressed-set").await?;
     let (changed, _) = client.get_data(&theirs).decompressed().await?;
     println!("{}", String::from_utf8_lossy(&changed));

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     for _ in 0..3 {
         let Some(instance) = provider.instance() else { return Err("no instance".into()) };
-        println!("use {} at {}", instance.id, instance.build_uri(&[]));
+        println!("use {} at {}", instance.id, instance.build_uri(&[]).ok_or("no URI")?);
     }
     if let Some(instance) = provider.instance() {
         provider.note_error(&instance);

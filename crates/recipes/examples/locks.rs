@@ -62,9 +62,9 @@ async fn semaphore_mutex(a: &Client, b: &Client) -> Done {
 async fn read_write(a: &Client, b: &Client) -> Done {
     let path = "/examples/read-write";
     let (of_a, of_b) = (InterProcessReadWriteLock::new(a, path), InterProcessReadWriteLock::new(b, path));
-    let (one, two) = try_join!(of_a.read(), of_b.read())?;
+    let (one, two) = try_join!(of_a.acquire_read(), of_b.acquire_read())?;
     println!("read-write: two read at once");
-    let writer = tokio::spawn(async move { of_b.write().await });
+    let writer = tokio::spawn(async move { of_b.acquire_write().await });
     while of_a.writer_nodes().await?.is_empty() {
         sleep(MOMENT).await;
     }

@@ -69,7 +69,7 @@ async fn divided(a: &Client, b: &Client) -> Done {
     let shards = || ["1", "2", "3", "4", "5"].map(str::to_owned);
     let settle = Duration::from_millis(300);
     let mut of_a = SetPartitioner::start(a, "/examples/shards", "a", shards(), settle)?;
-    let mut alone = of_a.acquire().await?;
+    let alone = of_a.acquire().await?;
     println!("set: a alone owns {:?}", alone.items());
     let mut of_b = SetPartitioner::start(b, "/examples/shards", "b", shards(), settle)?;
     println!("set: its share ends: {:?}", alone.ended().await);

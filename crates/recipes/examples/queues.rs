@@ -2,7 +2,7 @@
 //! its own; with a connect string, against that.
 
 use ostler_client::{Bytes, Client};
-use ostler_recipes::queue::{QueueBuilder, SimpleDistributedQueue};
+use ostler_recipes::queue::{DistributedQueue, SimpleDistributedQueue};
 use ostler_testkit::TestServer;
 use std::{
     error::Error,
@@ -22,8 +22,10 @@ async fn main() -> Done {
     let client = Client::connect(&servers).await?;
     let (to, mut consumed) = unbounded_channel();
 
-    let queue =
-        QueueBuilder::new(&client, "/examples/queue").lock_path("/examples/queue-locks").build().await?;
+    let queue = DistributedQueue::builder(&client, "/examples/queue")
+        .lock_path("/examples/queue-locks")
+        .build()
+        .await?;
     for item in ["1", "fails once", "2"] {
         queue.put(item).await?;
     }
@@ -31,7 +33,7 @@ async fn main() -> Done {
     print("queue", &mut consumed, 4).await?;
     drop(consumer);
 
-    let queue = QueueBuilder::new(&client, "/examples/priorities").build_priority(1).await?;
+    let queue = DistributedQueue::builder(&client, "/examples/priorities").build_priority_queue(1).await?;
     for (item, priority) in [("last", 7), ("first", -7), ("middle", 0)] {
         queue.put(item, priority).await?;
     }
@@ -39,14 +41,14 @@ async fn main() -> Done {
     print("by priority", &mut consumed, 3).await?;
     drop(consumer);
 
-    let queue = QueueBuilder::new(&client, "/examples/delays").build_delay().await?;
+    let queue = DistributedQueue::builder(&client, "/examples/delays").build_delay_queue().await?;
     queue.put("in half a second", SystemTime::now() + Duration::from_millis(500)).await?;
     queue.put("now", SystemTime::now()).await?;
     let consumer = queue.consume(hand(to.clone()));
     print("by time", &mut consumed, 2).await?;
     drop(consumer);
 
-    let queue = QueueBuilder::new(&client, "/examples/ids").build_id().await?;
+    let queue = DistributedQueue::builder(&client, "/examples/ids").build_id_queue().await?;
     queue.put("a", "keep").await?;
     queue.put("b", "drop").await?;
     println!("with ids: removed {}", queue.remove("drop").await?);

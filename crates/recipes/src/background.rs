@@ -2,21 +2,41 @@
 //! before the client does.
 
 use ostler_client::Client;
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::AbortHandle};
 
 /// A task that is stopped when this is dropped.
 #[derive(Debug)]
-pub(crate) struct BackgroundTask(JoinHandle<()>);
+pub(crate) struct BackgroundTask {
+    task: AbortHandle,
+    end: TaskEnd,
+}
 
 impl BackgroundTask {
     pub(crate) fn spawn(client: &Client, work: impl Future<Output = ()> + Send + 'static) -> BackgroundTask {
-        BackgroundTask(client.runtime().spawn(work))
+        let (running, ended) = watch::channel(());
+        let running = TaskGuard { _ended: running };
+        let task = client.runtime().spawn(async move {
+            let _running = running;
+            work.await;
+        });
+        BackgroundTask { task: task.abort_handle(), end: TaskEnd(ended) }
+    }
+
+    /// Stops the task at its next `await`, and waits for that.
+    pub(crate) async fn stop(&self) {
+        self.task.abort();
+        self.ended().await;
+    }
+
+    /// Waits until the task has ended.
+    pub(crate) async fn ended(&self) {
+        self.end.clone().wait().await;
     }
 }
 
 impl Drop for BackgroundTask {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 

@@ -67,7 +67,7 @@ impl DistributedBarrier {
     ///
     /// # Errors
     /// Those of [`wait`](DistributedBarrier::wait).
-    pub async fn wait_at_most(&self, limit: Duration) -> Result<bool> {
+    pub async fn wait_within(&self, limit: Duration) -> Result<bool> {
         match tokio::time::timeout(limit, self.wait()).await {
             Ok(waited) => waited.map(|()| true),
             Err(_) => Ok(false),

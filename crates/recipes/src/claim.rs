@@ -1,7 +1,7 @@
 //! An ephemeral znode by which one process claims something, such as an item of a queue.
 
 use crate::until_answered::{is_transient, pause, until_answered};
-use ostler_client::{Client, Error, Multi, Result, Session, Zxid};
+use ostler_client::{Client, Error, Multi, Result, Session};
 use uuid::Uuid;
 
 /// A claim that this process holds. The znode is deleted in the background when this is dropped.
@@ -11,7 +11,6 @@ pub(crate) struct Claim {
     path: String,
     /// The znode's data: a random text by which this process recognizes its own znode.
     token: String,
-    zxid: Zxid,
     /// Whether the znode must be deleted when this is dropped.
     held: bool,
 }
@@ -32,21 +31,14 @@ impl Claim {
                 session,
                 path: path.to_owned(),
                 token: token.clone(),
-                zxid: Zxid(0),
                 held: true,
             });
             let create = claim.session.create(path, &token).ephemeral().idempotent();
             match create.creating_container_parents().await {
-                Ok(created) => {
-                    claim.zxid = created.stat.czxid;
-                    return Ok(Some(claim));
-                }
-                Err(error) if error.is_node_exists() && is_repeated => match claim.find().await {
-                    Ok(Some(zxid)) => {
-                        claim.zxid = zxid;
-                        return Ok(Some(claim));
-                    }
-                    Ok(None) => {
+                Ok(_) => return Ok(Some(claim)),
+                Err(error) if error.is_node_exists() && is_repeated => match claim.is_there().await {
+                    Ok(true) => return Ok(Some(claim)),
+                    Ok(false) => {
                         claim.held = false;
                         return Ok(None);
                     }
@@ -66,13 +58,13 @@ impl Claim {
         }
     }
 
-    /// The zxid of the transaction that created the znode, if the znode exists and this process created it.
-    async fn find(&self) -> Result<Option<Zxid>> {
+    /// Whether the znode exists and this process created it.
+    async fn is_there(&self) -> Result<bool> {
         // Without sync the server may not have applied the create, or the deletion, yet.
         until_answered(&self.session, || self.session.sync(&self.path)).await?;
         match until_answered(&self.session, || self.session.get_data(&self.path)).await {
-            Ok((data, stat)) => Ok((data == self.token).then_some(stat.czxid)),
-            Err(error) if error.is_no_node() => Ok(None),
+            Ok((data, _)) => Ok(data == self.token),
+            Err(error) if error.is_no_node() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -85,7 +77,7 @@ impl Claim {
     {
         let mut tries = 0;
         loop {
-            if !is_there && self.find().await?.is_none() {
+            if !is_there && !self.is_there().await? {
                 return Ok(None);
             }
             match ask().await {
@@ -105,16 +97,6 @@ impl Claim {
             Err(error) if error.is_session_over() => Ok(()),
             removed => removed.map(|_| ()),
         }
-    }
-
-    /// The session that owns the znode.
-    pub(crate) fn session(&self) -> &Session {
-        &self.session
-    }
-
-    /// The zxid of the transaction that created the znode.
-    pub(crate) fn zxid(&self) -> Zxid {
-        self.zxid
     }
 
     /// Deletes the znode together with the operations that `add` adds, in one multi. Returns false if the znode has
@@ -139,7 +121,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         if std::mem::take(&mut self.held) {
             let (session, path, token) = (self.session.clone(), self.path.clone(), self.token.clone());
-            let left = Claim { session, path, token, zxid: self.zxid, held: false };
+            let left = Claim { session, path, token, held: false };
             self.session.runtime().spawn(async move {
                 // If this fails, the session is over and the znode is deleted with it.
                 let _ = left.remove().await;

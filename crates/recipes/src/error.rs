@@ -1,11 +1,14 @@
-//! The error type of all recipes.
+//! The error of recipes that hold something. Other recipes return the client's error, or one of their own around it.
 
 use crate::fencing::Token;
 
-/// Result of a recipe's operation.
+/// Result of an operation with something that is held.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a recipe's operation has failed.
+/// Why an operation of a lock, an election, a share or a fence has failed.
+///
+/// Caches, queues, barriers, nodes and transactions return the [client's error](ostler_client::Error). Counters, the
+/// discovery and typed znodes have errors of their own, with the same questions: `client` and `may_pass`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,6 +27,12 @@ pub enum Error {
     #[error("{path}: its owner holds the read lock and would wait for itself; release it first")]
     WouldWaitForItself {
         /// The lock's path.
+        path: Box<str>,
+    },
+    /// The call waits for what only a recipe that was started can bring.
+    #[error("{path}: not started, so there is nothing to wait for; call start first")]
+    NotStarted {
+        /// The recipe's path.
         path: Box<str>,
     },
     /// The recipe was closed before or during the call.
@@ -56,10 +65,7 @@ impl Error {
     /// over where the next one can do it. Not if the caller no longer holds what the operation is bound to, and not if
     /// the client is closed.
     pub fn may_pass(&self) -> bool {
-        let is_over = |error: &ostler_client::Error| {
-            error.is_session_over() && !matches!(error, ostler_client::Error::Closed)
-        };
-        self.client().is_some_and(|error| error.may_pass() || is_over(error))
+        self.client().is_some_and(may_pass)
     }
 
     /// The client's error, if this is one.
@@ -69,4 +75,9 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Whether an operation that has failed with this error may succeed later, in this session or in the next one.
+pub(crate) fn may_pass(error: &ostler_client::Error) -> bool {
+    error.may_pass() || error.is_session_over() && !matches!(error, ostler_client::Error::Closed)
 }

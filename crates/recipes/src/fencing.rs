@@ -41,8 +41,11 @@ pub use fenced_multi::{FencedMulti, FencedOperation};
 
 use crate::error::{Error, Result};
 use ostler_client::{EventKind, Hold, Session, Version, Zxid};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::{
     fmt,
+    num::ParseIntError,
+    str::FromStr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -60,6 +63,44 @@ impl Token {
     /// The token as a number, for stores.
     pub fn number(self) -> u64 {
         self.0.0
+    }
+
+    /// The token as SQL databases store it, whose numbers have a sign. Every token fits, unless the ensemble has had more
+    /// than two billion epochs: then this is `i64::MAX`.
+    pub fn as_i64(self) -> i64 {
+        i64::try_from(self.number()).unwrap_or(i64::MAX)
+    }
+}
+
+impl From<Token> for u64 {
+    fn from(token: Token) -> u64 {
+        token.number()
+    }
+}
+
+/// Reads what `Display` writes, `0x1f`, and a decimal number, `31`.
+impl FromStr for Token {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> std::result::Result<Token, ParseIntError> {
+        let number = match text.strip_prefix("0x") {
+            Some(digits) => u64::from_str_radix(digits, 16),
+            None => text.parse(),
+        };
+        Ok(Token(Zxid(number?)))
+    }
+}
+
+/// As a number.
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.number())
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Token, D::Error> {
+        Ok(Token(Zxid(u64::deserialize(deserializer)?)))
     }
 }
 
@@ -203,5 +244,22 @@ impl Fence {
 
     pub(crate) fn not_held(&self) -> Error {
         Error::NotHeld { node: self.inner.node.clone(), token: self.inner.token }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_written_and_read() {
+        let token = Token(Zxid(0x1_0000_001f));
+        assert_eq!((token.as_i64(), u64::from(token)), (4_294_967_327, 4_294_967_327));
+        assert_eq!(token.to_string().parse(), Ok(token));
+        assert_eq!("4294967327".parse(), Ok(token));
+        assert!(["", "0x", "1f", "-1"].iter().all(|text| text.parse::<Token>().is_err()));
+        assert_eq!(serde_json::to_string(&token).unwrap(), "4294967327");
+        assert_eq!(serde_json::from_str::<Token>("4294967327").unwrap(), token);
+        assert_eq!(Token(Zxid(u64::MAX)).as_i64(), i64::MAX);
     }
 }

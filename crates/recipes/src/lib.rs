@@ -1,10 +1,63 @@
 //! Leaders, locks, semaphores, barriers, counters, caches, groups, queues and discovery on ZooKeeper: Apache Curator's
 //! recipes in Rust, compatible with them on the wire, with a fencing token for everything that is held.
 //!
-//! # Shapes
-//! A guard of a lock, a lease or a leadership dereferences to its [`Fence`](fencing::Fence): `guard.token()`,
-//! `guard.is_held()`, `guard.lost().await`, `guard.multi()`. All changes are a [`Stream`](ostler_client::Stream), which
-//! also has a method `next`. [`prelude`] has the usual names.
+//! ```
+//! use ostler_recipes::prelude::*;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let server = ostler_testkit::TestServer::start().await?;
+//! # let servers = server.connect_string();
+//! let client = Client::connect(&servers).await?;
+//! client.create("/ledger", b"").or_set_data().await?;
+//! let lock = InterProcessMutex::new(&client, "/locks/ledger");
+//! let guard = lock.acquire().await?;
+//! // Done only if this process holds the lock at that moment, however long it was paused before.
+//! guard.multi().set_data("/ledger", b"42").await?;
+//! // For a store outside of ZooKeeper: it refuses a smaller token than one that it has seen.
+//! println!("UPDATE ledger SET amount = 42, token = {0} WHERE token <= {0}", guard.token().as_i64());
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # Curator's classes
+//! | Curator | here |
+//! |---|---|
+//! | `LeaderLatch`, `LeaderSelector` | [`leader::LeaderLatch`], [`leader::LeaderSelector`]; also [`leader::UnfairElection`], [`leader::Acknowledgement`] |
+//! | `InterProcessMutex`, `InterProcessSemaphoreMutex` | [`lock::InterProcessMutex`], [`lock::InterProcessSemaphoreMutex`] |
+//! | `InterProcessReadWriteLock`, `InterProcessMultiLock` | [`lock::InterProcessReadWriteLock`], [`lock::InterProcessMultiLock`] |
+//! | `InterProcessSemaphoreV2`, `Revoker` | [`lock::InterProcessSemaphore`], [`lock::attempt_revoke`] |
+//! | `DistributedBarrier`, `DistributedDoubleBarrier` | [`barrier::DistributedBarrier`], [`barrier::DistributedDoubleBarrier`] |
+//! | `SharedCount`, `SharedValue` | [`counter::SharedCount`], [`counter::SharedValue`] |
+//! | `DistributedAtomicLong`, `DistributedAtomicValue` | [`counter::DistributedAtomicLong`], [`counter::DistributedAtomicValue`] |
+//! | `CachedAtomicLong` | [`counter::CachedAtomicNumber`] |
+//! | `CuratorCache`, `TreeCache` | [`cache::CuratorCache`] |
+//! | `PathChildrenCache`, `NodeCache` | [`cache::PathChildrenCache`], [`cache::NodeCache`] |
+//! | `PersistentNode`, `PersistentTtlNode`, `GroupMember` | [`nodes::PersistentNode`], [`nodes::PersistentTtlNode`], [`nodes::GroupMember`] |
+//! | `QueueBuilder`, `DistributedQueue` and its kinds | [`queue::DistributedQueue::builder`], [`queue`] |
+//! | `SimpleDistributedQueue` | [`queue::SimpleDistributedQueue`] |
+//! | `ServiceDiscovery`, `ServiceCache`, `ServiceProvider` | [`discovery::ServiceDiscovery`], [`discovery::ServiceCache`], [`discovery::ServiceProvider`] |
+//! | `ModeledFramework`, `CachedModeledFramework` | [`typed::Typed`], [`typed::TypedCache`] |
+//! | none | [`fencing`], [`partitioner::SetPartitioner`], [`two_phase_commit::Transaction`] |
+//!
+//! # Rules
+//! - `new` sends no request. `start` begins work in the background, and an async `start` also waits for its first result.
+//!   Each async function waits.
+//! - Tasks run in the client's [runtime](ostler_client::Client::runtime). So a recipe can be made anywhere, and goes on
+//!   when the runtime ends in which it was made. Futures must be awaited within a tokio runtime.
+//! - What works in the background, or keeps a znode, ends when it is dropped. Its `close` does the same and waits for it,
+//!   and can be called again. What is held has `release` instead, which can be called once.
+//! - An adjective or a participle waits: `created`, `initialized`, `joined`, `lost`. What begins with `is_` or `has_` asks,
+//!   without a request.
+//! - `_within` limits the time of a wait. After that time there is `None`, or `false`.
+//! - A guard of a lock, a lease or a leadership dereferences to its [`Fence`](fencing::Fence): `guard.token()`,
+//!   `guard.is_held()`, `guard.lost().await`, `guard.multi()`. A [`MultiGuard`](lock::MultiGuard) does not, because it has
+//!   several.
+//! - All changes are a [`Stream`](ostler_client::Stream), which also has a method `next`.
+//! - [`Error`] is the error of what is held. Other recipes return the client's error, or one of their own around it. Each
+//!   says whether it [may pass](Error::may_pass).
+//!
+//! [`prelude`] has the usual names.
 #![deny(missing_docs)]
 
 mod background;
@@ -32,6 +85,7 @@ mod session_retry;
 pub mod two_phase_commit;
 pub mod typed;
 mod until_answered;
+mod versioned;
 
 pub use error::{Error, Result};
 /// The client whose types are in the recipes' signatures.

@@ -13,14 +13,14 @@
 //! ```
 
 use crate::{
-    error::Result,
+    error::{Error, Result},
     fencing::{Fence, Token},
     lock::{InterProcessMutex, MutexGuard},
     nodes::{PersistentNode, member_path},
     until_answered::{fired, pause, until_answered},
 };
 use futures_util::future::{FutureExt, Shared, try_join_all};
-use ostler_client::{Client, Error as ClientError, Watch, paths};
+use ostler_client::{Client, Watch, paths};
 use std::{collections::BTreeSet, time::Duration};
 use tokio::time::timeout;
 
@@ -54,7 +54,11 @@ use tokio::time::timeout;
 /// }
 /// # }
 /// ```
+///
+/// When a member is dropped, it leaves the group in the background. A [`Share`] that it has given out is held all the
+/// same until the share is released or dropped: other members wait for its items.
 #[derive(Debug)]
+#[must_use = "a member that is dropped leaves the group"]
 pub struct SetPartitioner {
     client: Client,
     path: String,
@@ -99,10 +103,7 @@ impl SetPartitioner {
     /// Items are used as names of znodes. The set is divided once no member has joined or left for `settle`.
     ///
     /// # Errors
-    /// [`BadPath`](ClientError::BadPath), also if the id or an item has a slash in it.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// [`BadPath`](ostler_client::Error::BadPath), also if the id or an item has a slash in it.
     pub fn start(
         client: &Client,
         path: &str,
@@ -121,18 +122,29 @@ impl SetPartitioner {
         Ok(SetPartitioner { client, path, id, items, settle, member })
     }
 
-    /// Waits until the members have settled and the former owners have released this member's items, and takes them.
-    /// The caller must release an earlier share first.
+    /// Waits until the members have settled and the former owners have released this member's items, and takes them. If
+    /// the future is dropped, what it has taken is released in the background.
+    ///
+    /// Release or drop an earlier share first: this waits for each item of it, as for an item of another member.
     ///
     /// # Errors
-    /// [`Closed`](ClientError::Closed); a server's refusal.
+    /// [`Error::Closed`]: the member has left. [`Error::Client`]: the client is closed, or a server refuses a request.
     pub async fn acquire(&mut self) -> Result<Share> {
+        if self.member.is_closed() {
+            return Err(Error::Closed { path: self.path.as_str().into() });
+        }
         self.member.created().await?;
         loop {
             if let Some(share) = self.attempt().await? {
                 return Ok(share);
             }
         }
+    }
+
+    /// Leaves the group, and waits until that is done: the other members divide the items anew. Release the share first;
+    /// its items stay this member's until then. Further callers wait for the same.
+    pub async fn close(&self) {
+        self.member.close().await;
     }
 
     /// Tries once; `None` if the members have changed meanwhile.
@@ -207,8 +219,8 @@ impl Share {
         self.fence(item).map(Fence::token)
     }
 
-    /// Whether all items are still owned, by this machine's clock.
-    pub fn is_owned(&self) -> bool {
+    /// Whether all items are still held, by this machine's clock.
+    pub fn is_held(&self) -> bool {
         self.owned.iter().all(|(_, guard)| guard.is_held())
     }
 
@@ -226,7 +238,7 @@ impl Share {
             () = suspended => false,
         };
         match changed {
-            _ if !self.is_owned() => ShareEnd::Lost,
+            _ if !self.is_held() => ShareEnd::Lost,
             true => ShareEnd::MembersChanged,
             false => ShareEnd::Suspended,
         }

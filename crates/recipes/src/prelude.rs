@@ -21,17 +21,20 @@ pub use crate::{
     cache::{CacheEvent, CuratorCache, NodeCache, PathChildrenCache, PathEvent},
     counter::{DistributedAtomicLong, SharedCount, SharedValue},
     discovery::{DownInstancePolicy, ServiceDiscovery, ServiceInstance, ServiceProvider},
-    fencing::{Fence, Token},
-    leader::{LatchState, LeaderChange, LeaderLatch, LeaderSelector, Leadership, UnfairElection},
+    fencing::{Fence, FencedMulti, Token},
+    leader::{
+        LatchState, LeaderChange, LeaderLatch, LeaderSelector, Leadership, SelectorState, TakeLeadership,
+        UnfairElection,
+    },
     lock::{
         InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore, Lease,
-        MutexGuard, Owner,
+        MutexGuard, Owner, ReadGuard, WriteGuard,
     },
     nodes::{GroupMember, PersistentNode},
     partitioner::{SetPartitioner, Share, ShareEnd},
     queue::{
         Consumer, DistributedDelayQueue, DistributedIdQueue, DistributedPriorityQueue, DistributedQueue,
-        ErrorMode, ItemError, QueueBuilder,
+        ErrorMode, QueueBuilder, SimpleDistributedQueue,
     },
     typed::Typed,
 };

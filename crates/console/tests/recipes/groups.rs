@@ -23,7 +23,7 @@ async fn ostlers_recipes_are_recognised() {
     selector.wait_for(|_| selector.has_leadership()).await;
     let _mutex = InterProcessMutex::new(&one, "/o/mutex").acquire().await.unwrap();
     let lock = InterProcessReadWriteLock::new(&one, "/o/rw");
-    let _readers = (lock.read().await.unwrap(), lock.read().await.unwrap());
+    let _readers = (lock.acquire_read().await.unwrap(), lock.acquire_read().await.unwrap());
     let lease = InterProcessSemaphore::new(&one, "/o/semaphore", 1).acquire().await.unwrap();
     let _waiting =
         tokio::spawn(async move { InterProcessSemaphore::new(&two, "/o/semaphore", 1).acquire().await });

@@ -8,11 +8,7 @@
 
 use clap::{Parser, Subcommand};
 use ostler_examples::{ConnectOptions, start_log, stop_signal};
-use ostler_recipes::{
-    lock::Lease,
-    prelude::*,
-    queue::{DistributedQueue, QueueBuilder},
-};
+use ostler_recipes::prelude::*;
 use std::{error::Error, time::Duration};
 use tokio::{sync::mpsc, time::sleep};
 
@@ -59,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
-    let queue = QueueBuilder::new(&client, QUEUE).lock_path(LOCKS).build().await?;
+    let queue = DistributedQueue::builder(&client, QUEUE).lock_path(LOCKS).build().await?;
     match options.task {
         Task::Put { prefix, count } => put(&queue, &prefix, count).await?,
         Task::Work { name, per_second } => work(&client, &queue, &name, per_second).await?,

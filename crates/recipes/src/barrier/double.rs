@@ -115,7 +115,7 @@ impl DistributedDoubleBarrier {
     /// # Errors
     /// Those of [`enter`](DistributedDoubleBarrier::enter). [`Error::ConnectionLoss`]: there is no connection at the
     /// limit, so it is not known whether the barrier was opened with this member. It leaves in the background.
-    pub async fn enter_at_most(&mut self, limit: Duration) -> Result<bool> {
+    pub async fn enter_within(&mut self, limit: Duration) -> Result<bool> {
         let mut entering = Entering { barrier: self, done: false };
         let Ok(entered) = tokio::time::timeout(limit, entering.wait()).await else {
             let (client, path) = (entering.barrier.client.clone(), entering.barrier.path.as_str().into());
@@ -144,7 +144,7 @@ impl DistributedDoubleBarrier {
     ///
     /// # Errors
     /// Those of [`leave`](DistributedDoubleBarrier::leave).
-    pub async fn leave_at_most(&mut self, limit: Duration) -> Result<bool> {
+    pub async fn leave_within(&mut self, limit: Duration) -> Result<bool> {
         match tokio::time::timeout(limit, self.leave()).await {
             Ok(left) => left.map(|()| true),
             Err(_) => Ok(false),

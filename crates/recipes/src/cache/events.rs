@@ -12,8 +12,8 @@ use std::{
 use tokio::sync::broadcast::{self, error::RecvError};
 
 /// The events of a cache, for one reader. First comes `Created` for each znode that the cache held when the stream was
-/// made, then `Initialized` if the cache was initialized, then each change. A slow reader gets `Missed` with the number
-/// of events that were left out.
+/// made, then `Initialized` if the cache was initialized, then each change. A slow reader gets `Gap` with the number of
+/// events that were left out.
 #[derive(Debug)]
 pub struct CacheEvents {
     held: VecDeque<CacheEvent>,
@@ -39,7 +39,7 @@ impl CacheEvents {
         }
         Poll::Ready(match ready!(self.changes.poll_recv(cx)) {
             Ok(event) => Some(event),
-            Err(RecvError::Lagged(missed)) => Some(CacheEvent::Missed(missed)),
+            Err(RecvError::Lagged(missed)) => Some(CacheEvent::Gap(missed)),
             Err(RecvError::Closed) => None,
         })
     }

@@ -28,7 +28,7 @@ mod views;
 
 pub use events::CacheEvents;
 pub use model::{CacheEvent, CachedNode};
-pub use views::{NodeCache, PathChildrenCache, PathEvent, PathEvents};
+pub use views::{NodeCache, PathChildrenCache, PathChildrenCacheBuilder, PathEvent, PathEvents};
 
 use crate::background::BackgroundTask;
 use model::{Effects, Model, NodeRead, ReadAnswer, ReadKind, Scope, Watching};
@@ -67,11 +67,12 @@ const READS_MAX: usize = 256;
 /// # Ok(()) }
 /// ```
 ///
-/// When the cache is dropped it stops, and its watches are removed at the server.
+/// When the cache is closed or dropped it stops, and its watches are removed at the server.
 #[derive(Debug)]
+#[must_use = "a cache that is dropped stops"]
 pub struct CuratorCache {
     shared: Arc<Shared>,
-    _work: BackgroundTask,
+    work: BackgroundTask,
 }
 
 /// Options of a cache; [`start`](CuratorCacheBuilder::start) creates it.
@@ -102,6 +103,8 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     model: Model,
+    /// Why the cache has ended, if it has.
+    end: Option<Error>,
     /// `None` once the cache has ended.
     events: Option<broadcast::Sender<CacheEvent>>,
     /// Reads that are not sent yet.
@@ -113,9 +116,6 @@ impl CuratorCache {
     ///
     /// # Errors
     /// [`Error::BadPath`].
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn start(client: &Client, path: &str) -> Result<CuratorCache> {
         CuratorCache::builder(client, path).start()
     }
@@ -135,13 +135,25 @@ impl CuratorCache {
     /// Waits until the znodes that existed at the start have been read.
     ///
     /// # Errors
-    /// [`Error::Closed`]: the client was closed before that.
+    /// The error that has ended the cache before that; [`Error::Closed`]: the cache or the client was closed.
     pub async fn initialized(&self) -> Result<()> {
         let mut phase = self.shared.phase.subscribe();
         match phase.wait_for(|phase| *phase != Phase::Loading).await {
             Ok(phase) if *phase == Phase::Initialized => Ok(()),
-            _ => Err(Error::Closed),
+            _ => Err(self.end_reason().unwrap_or(Error::Closed)),
         }
+    }
+
+    /// Why the cache does not follow the servers any more: [`Error::Closed`] if it or the client was closed, else the error
+    /// that no later try can mend. `None` as long as the cache works.
+    pub fn end_reason(&self) -> Option<Error> {
+        self.shared.lock().end.clone()
+    }
+
+    /// Stops following the servers, and waits for that. The content stays as it was, and streams end. The watches are
+    /// removed at the server in the background. Further callers wait for the same.
+    pub async fn close(&self) {
+        self.work.stop().await;
     }
 
     /// Whether the znodes that existed at the start have been read.
@@ -187,8 +199,8 @@ impl CuratorCacheBuilder {
         self
     }
 
-    /// Caches only the znode itself and its children.
-    pub(crate) fn children_only(mut self) -> Self {
+    /// Caches only the znode itself and its children. A [`PathChildrenCache`] is a view of such a cache.
+    pub fn children_only(mut self) -> Self {
         self.scope = Scope::Children;
         self
     }
@@ -205,8 +217,8 @@ impl CuratorCacheBuilder {
         self
     }
 
-    /// The number of events that a reader may leave unread before it misses some; 1,024 by default. Their memory is
-    /// allocated at once.
+    /// The number of events that a reader may leave unread before it gets a [`Gap`](CacheEvent::Gap); 1,024 by default.
+    /// Their memory is allocated at once.
     pub fn unread_max(mut self, events: usize) -> Self {
         self.unread_max = events.clamp(1, 1 << 20);
         self
@@ -216,16 +228,13 @@ impl CuratorCacheBuilder {
     ///
     /// # Errors
     /// [`Error::BadPath`].
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn start(self) -> Result<CuratorCache> {
         if !paths::is_valid(&self.path) {
             return Err(Error::BadPath { path: self.path.into() });
         }
         let model = Model::new(&self.path, self.scope, Watching::Persistent);
         let events = Some(broadcast::channel(self.unread_max).0);
-        let state = State { model, events, reads: VecDeque::new() };
+        let state = State { model, end: None, events, reads: VecDeque::new() };
         let shared = Arc::new(Shared { state: Mutex::new(state), phase: watch::Sender::new(Phase::Loading) });
         let ending = Ending(shared.clone());
         let client = self.client.clone();
@@ -233,10 +242,13 @@ impl CuratorCacheBuilder {
             let ending = ending;
             match self.run(&ending.0).await {
                 Ok(()) | Err(Error::Closed) => {}
-                Err(error) => tracing::warn!(path = self.path, %error, "a cache has ended"),
+                Err(error) => {
+                    tracing::warn!(path = self.path, %error, "a cache has ended");
+                    ending.0.lock().end = Some(error);
+                }
             }
         });
-        Ok(CuratorCache { shared, _work: work })
+        Ok(CuratorCache { shared, work })
     }
 
     async fn run(&self, shared: &Shared) -> Result<()> {
@@ -265,7 +277,10 @@ struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.lock().events = None;
+        let mut state = self.0.lock();
+        state.events = None;
+        state.end.get_or_insert(Error::Closed);
+        drop(state);
         self.0.phase.send_if_modified(|phase| {
             let ends = *phase == Phase::Loading;
             if ends {

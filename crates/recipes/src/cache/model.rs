@@ -62,7 +62,7 @@ pub enum CacheEvent {
         code: ErrorCode,
     },
     /// The reader was too slow, and this number of events was left out. The cache itself has all changes.
-    Missed(u64),
+    Gap(u64),
 }
 
 /// The znodes that a cache holds.

@@ -1,8 +1,8 @@
 //! Views of a cache: the children of a znode, or a znode alone.
 
-use crate::cache::{CacheEvent, CacheEvents, CachedNode, CuratorCache};
+use crate::cache::{CacheEvent, CacheEvents, CachedNode, CuratorCache, CuratorCacheBuilder};
 use futures_util::Stream;
-use ostler_client::{Client, Result};
+use ostler_client::{Client, Error, Result};
 use std::{
     future::poll_fn,
     pin::Pin,
@@ -14,9 +14,47 @@ use std::{
 ///
 /// It has the guarantees of [`CuratorCache`].
 #[derive(Debug)]
+#[must_use = "a cache that is dropped stops"]
 pub struct PathChildrenCache {
     cache: CuratorCache,
     path: String,
+}
+
+/// Options of a [`PathChildrenCache`]; [`start`](PathChildrenCacheBuilder::start) creates it.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is read until start"]
+pub struct PathChildrenCacheBuilder {
+    cache: CuratorCacheBuilder,
+    path: String,
+}
+
+impl PathChildrenCacheBuilder {
+    fn map(self, set: impl FnOnce(CuratorCacheBuilder) -> CuratorCacheBuilder) -> Self {
+        PathChildrenCacheBuilder { cache: set(self.cache), path: self.path }
+    }
+
+    /// Keeps names and Stats, and no data.
+    pub fn without_data(self) -> Self {
+        self.map(CuratorCacheBuilder::without_data)
+    }
+
+    /// Uses watches that fire once, which is the default at servers before 3.6.
+    pub fn one_shot_watches(self) -> Self {
+        self.map(CuratorCacheBuilder::one_shot_watches)
+    }
+
+    /// The number of events that a reader may leave unread: see [`CuratorCacheBuilder::unread_max`].
+    pub fn unread_max(self, events: usize) -> Self {
+        self.map(|cache| cache.unread_max(events))
+    }
+
+    /// Starts the cache.
+    ///
+    /// # Errors
+    /// [`Error::BadPath`].
+    pub fn start(self) -> Result<PathChildrenCache> {
+        Ok(PathChildrenCache { cache: self.cache.start()?, path: self.path })
+    }
 }
 
 /// A change of a znode's children.
@@ -32,7 +70,7 @@ pub enum PathEvent {
     /// All children that existed at the start have been reported.
     Initialized,
     /// The reader was too slow, and events were left out. The cache itself has all changes.
-    Missed(u64),
+    Gap(u64),
 }
 
 /// A [`PathChildrenCache`]'s events, for one reader.
@@ -46,22 +84,21 @@ impl PathChildrenCache {
     /// Starts a cache of a znode's children. The znode need not exist, and can be deleted and created again.
     ///
     /// # Errors
-    /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// [`Error::BadPath`].
     pub fn start(client: &Client, path: &str) -> Result<PathChildrenCache> {
-        PathChildrenCache::of(CuratorCache::builder(client, path).children_only(), path)
+        PathChildrenCache::builder(client, path).start()
     }
 
-    pub(crate) fn of(cache: crate::cache::CuratorCacheBuilder, path: &str) -> Result<PathChildrenCache> {
-        Ok(PathChildrenCache { cache: cache.start()?, path: path.to_owned() })
+    /// Options of a cache of a znode's children.
+    pub fn builder(client: &Client, path: &str) -> PathChildrenCacheBuilder {
+        let cache = CuratorCache::builder(client, path).children_only();
+        PathChildrenCacheBuilder { cache, path: path.to_owned() }
     }
 
     /// Waits until the children that existed at the start have been read.
     ///
     /// # Errors
-    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
+    /// Those of [`CuratorCache::initialized`].
     pub async fn initialized(&self) -> Result<()> {
         self.cache.initialized().await
     }
@@ -79,6 +116,16 @@ impl PathChildrenCache {
     /// A stream of the children, as `ChildAdded`, and then of their changes.
     pub fn events(&self) -> PathEvents {
         PathEvents { events: self.cache.events(), path: self.path.clone() }
+    }
+
+    /// Why the cache does not follow the servers any more: see [`CuratorCache::end_reason`].
+    pub fn end_reason(&self) -> Option<Error> {
+        self.cache.end_reason()
+    }
+
+    /// Stops following the servers, and waits for that: see [`CuratorCache::close`].
+    pub async fn close(&self) {
+        self.cache.close().await;
     }
 }
 
@@ -113,7 +160,7 @@ fn of_children(path: &str, event: CacheEvent) -> Option<PathEvent> {
         CacheEvent::Changed { new, .. } if is_child(&new) => Some(PathEvent::ChildUpdated(new)),
         CacheEvent::Deleted(node) if is_child(&node) => Some(PathEvent::ChildRemoved(node)),
         CacheEvent::Initialized => Some(PathEvent::Initialized),
-        CacheEvent::Missed(events) => Some(PathEvent::Missed(events)),
+        CacheEvent::Gap(events) => Some(PathEvent::Gap(events)),
         _ => None,
     }
 }
@@ -122,6 +169,7 @@ fn of_children(path: &str, event: CacheEvent) -> Option<PathEvent> {
 ///
 /// It has the guarantees of [`CuratorCache`].
 #[derive(Debug)]
+#[must_use = "a cache that is dropped stops"]
 pub struct NodeCache {
     cache: CuratorCache,
     path: String,
@@ -131,10 +179,7 @@ impl NodeCache {
     /// Starts a cache of a znode. The znode need not exist, and can be deleted and created again.
     ///
     /// # Errors
-    /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
+    /// [`Error::BadPath`].
     pub fn start(client: &Client, path: &str) -> Result<NodeCache> {
         let cache = CuratorCache::builder(client, path).single_node().start()?;
         Ok(NodeCache { cache, path: path.to_owned() })
@@ -143,7 +188,7 @@ impl NodeCache {
     /// Waits until the znode has been read.
     ///
     /// # Errors
-    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
+    /// Those of [`CuratorCache::initialized`].
     pub async fn initialized(&self) -> Result<()> {
         self.cache.initialized().await
     }
@@ -156,5 +201,15 @@ impl NodeCache {
     /// A stream of the znode as it is now, and then of its changes.
     pub fn events(&self) -> CacheEvents {
         self.cache.events()
+    }
+
+    /// Why the cache does not follow the servers any more: see [`CuratorCache::end_reason`].
+    pub fn end_reason(&self) -> Option<Error> {
+        self.cache.end_reason()
+    }
+
+    /// Stops following the servers, and waits for that: see [`CuratorCache::close`].
+    pub async fn close(&self) {
+        self.cache.close().await;
     }
 }

@@ -138,11 +138,12 @@ impl DistributedAtomicValue {
         Ok(swap::create(&self.client, &self.path, value.as_ref()).await? != Swap::Lost)
     }
 
-    /// Changes the value to the result of `make`, which gets the present value and can be called several times.
+    /// Changes the value to the result of `make`, which gets the present value and can be called several times. An error
+    /// of `make` ends the change and leaves the value; [`CounterError::refused`] makes one of any reason.
     ///
     /// # Errors
     /// Those of getData, setData, create and `make`. After connection loss the value may be changed or not.
-    /// [`CounterError::Lock`]: the value was not changed.
+    /// [`CounterError::Lock`], [`CounterError::Refused`]: the value was not changed.
     pub async fn update(
         &self,
         make: impl Fn(Option<&Bytes>) -> Result<Bytes>,

@@ -17,6 +17,7 @@ mod shared_count;
 mod shared_value;
 mod swap;
 
+pub use crate::versioned::VersionedValue;
 pub use atomic_number::{
     AtomicNumber, DistributedAtomicInteger, DistributedAtomicLong, DistributedAtomicNumber,
 };
@@ -24,9 +25,11 @@ pub use atomic_value::{AtomicStats, AtomicUpdate, DistributedAtomicValue};
 pub use cached_number::CachedAtomicNumber;
 pub use promotion::{LockFuture, PromotedToLock, PromotionLock};
 pub use shared_count::{CountChanges, SharedCount};
-pub use shared_value::{SharedValue, ValueChanges, VersionedValue};
+pub use shared_value::{SharedValue, ValueChanges};
 
+use crate::error::may_pass;
 use ostler_client::Error;
+use std::sync::Arc;
 
 /// Why an operation on a shared value or number has failed.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -59,6 +62,34 @@ pub enum CounterError {
         /// The znode's path.
         path: Box<str>,
     },
+    /// The function that makes the new value has refused to make one: [`CounterError::refused`]. Nothing was changed.
+    #[error("the change is refused: {0}")]
+    Refused(#[source] Arc<dyn std::error::Error + Send + Sync>),
+}
+
+impl CounterError {
+    /// A refusal by the function that makes a new value, with its reason: an error or a text.
+    pub fn refused(reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CounterError {
+        CounterError::Refused(Arc::from(reason.into()))
+    }
+
+    /// Whether the same operation may succeed later: see [`Error::may_pass`](crate::Error::may_pass). An addition whose
+    /// outcome is unknown may be done already.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            CounterError::Lock(error) => error.may_pass(),
+            error => error.client().is_some_and(may_pass),
+        }
+    }
+
+    /// The client's error, if this is one, or if the lock has failed with one.
+    pub fn client(&self) -> Option<&Error> {
+        match self {
+            CounterError::Client(error) => Some(error),
+            CounterError::Lock(error) => error.client(),
+            _ => None,
+        }
+    }
 }
 
 /// The result of an operation on a shared value or number.

@@ -1,8 +1,11 @@
 //! A number that many processes share and follow.
 
-use crate::counter::{
-    AtomicNumber, Result, SharedValue, ValueChanges, VersionedValue,
-    atomic_number::{decode, encode},
+use crate::{
+    counter::{
+        AtomicNumber, Result, SharedValue, ValueChanges,
+        atomic_number::{decode, encode},
+    },
+    versioned::VersionedValue,
 };
 use futures_util::Stream;
 use ostler_client::{Bytes, Client};
@@ -16,6 +19,7 @@ use std::{
 ///
 /// It behaves as [`SharedValue`] does.
 #[derive(Debug)]
+#[must_use = "a count that is dropped is not followed any more"]
 pub struct SharedCount {
     value: SharedValue,
     path: String,
@@ -77,15 +81,15 @@ impl SharedCount {
     /// # Errors
     /// [`Corrupt`](crate::counter::CounterError::Corrupt).
     pub fn count(&self) -> Result<i32> {
-        Ok(self.versioned()?.value)
+        Ok(self.versioned_value()?.value)
     }
 
-    /// The count as it was last seen, and when it was written.
+    /// The count as it was last seen, and its znode's Stat.
     ///
     /// # Errors
     /// [`Corrupt`](crate::counter::CounterError::Corrupt).
-    pub fn versioned(&self) -> Result<VersionedValue<i32>> {
-        number(&self.path, self.value.versioned())
+    pub fn versioned_value(&self) -> Result<VersionedValue<i32>> {
+        number(&self.path, self.value.versioned_value())
     }
 
     /// Sets the count unconditionally.
@@ -108,5 +112,10 @@ impl SharedCount {
     /// The changes from now on.
     pub fn changes(&self) -> CountChanges {
         CountChanges { changes: self.value.changes(), path: self.path.clone() }
+    }
+
+    /// Stops following the znode, and waits for that: see [`SharedValue::close`].
+    pub async fn close(&self) {
+        self.value.close().await;
     }
 }

@@ -8,6 +8,7 @@ use crate::{
     },
     polled::PolledWatch,
     until_answered::{pause, until_answered},
+    versioned::VersionedValue,
 };
 use futures_util::Stream;
 use ostler_client::{Bytes, Client, Error, ErrorCode, Stat, Watch, WatchedEvent, Zxid};
@@ -19,42 +20,26 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// A value, and the transaction that wrote it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VersionedValue<T> {
-    /// The zxid of the transaction that wrote the value. It grows from write to write, also if the znode's version
-    /// overflows or the znode is created again.
-    pub zxid: Zxid,
-    /// The znode's version.
-    pub version: i32,
-    /// The value.
-    pub value: T,
-}
-
-impl<T> VersionedValue<T> {
-    pub(crate) fn map<U>(self, map: impl FnOnce(T) -> U) -> VersionedValue<U> {
-        VersionedValue { zxid: self.zxid, version: self.version, value: map(self.value) }
-    }
-}
-
 /// A value that many processes share: each sees the changes of all. Curator's `SharedValue`.
 ///
 /// [`value`](SharedValue::value) can be a little old; [`try_set`](SharedValue::try_set) writes only if the value is
 /// still the newest. Without a connection the last value stays, and after the reconnect it is read again. If the znode
-/// is deleted, or may not be read any more, the last value stays until there is a new one.
+/// is deleted, or may not be read any more, the last value stays until there is a new one. When this is dropped, it stops
+/// following the znode, and streams end.
 #[derive(Debug)]
+#[must_use = "a value that is dropped is not followed any more"]
 pub struct SharedValue {
     client: Client,
     path: String,
     current: Arc<watch::Sender<KnownValue>>,
-    _work: BackgroundTask,
+    work: BackgroundTask,
 }
 
 /// The newest value that this client knows.
 #[derive(Debug)]
 struct KnownValue {
     value: VersionedValue<Bytes>,
-    /// The client is closed, so no change comes any more.
+    /// The value or the client is closed, so no change comes any more.
     ended: bool,
 }
 
@@ -77,7 +62,7 @@ impl ValueChanges {
         loop {
             let (newest, ended) = {
                 let current = self.current.borrow_and_update();
-                (current.value.zxid, current.ended)
+                (current.value.zxid(), current.ended)
             };
             if newest != self.known {
                 return Poll::Ready(Some(self.now()));
@@ -91,7 +76,7 @@ impl ValueChanges {
     /// The value now. [`next`](ValueChanges::next) then waits for a later change.
     pub(crate) fn now(&mut self) -> VersionedValue<Bytes> {
         let value = self.current.borrow_and_update().value.clone();
-        self.known = value.zxid;
+        self.known = value.zxid();
         value
     }
 }
@@ -132,7 +117,7 @@ impl SharedValue {
         };
         let current = Arc::new(watch::Sender::new(KnownValue { value: first, ended: false }));
         let work = BackgroundTask::spawn(client, follow(client.clone(), path.to_owned(), current.clone()));
-        Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, _work: work })
+        Ok(SharedValue { client: client.clone(), path: path.to_owned(), current, work })
     }
 
     /// The value as it was last seen.
@@ -140,8 +125,8 @@ impl SharedValue {
         self.current.borrow().value.value.clone()
     }
 
-    /// The value as it was last seen, and the transaction that wrote it.
-    pub fn versioned(&self) -> VersionedValue<Bytes> {
+    /// The value as it was last seen, and its znode's Stat.
+    pub fn versioned_value(&self) -> VersionedValue<Bytes> {
         self.current.borrow().value.clone()
     }
 
@@ -157,17 +142,17 @@ impl SharedValue {
     }
 
     /// Sets the value if it has not been set since `previous` was read. Returns false if it has. Then the newest value is
-    /// read, so a loop of [`versioned`](SharedValue::versioned) and `try_set` makes progress.
+    /// read, so a loop of [`versioned_value`](SharedValue::versioned_value) and `try_set` makes progress.
     ///
     /// # Errors
     /// [`CounterError::VersionUnusable`]. [`Error::ConnectionLoss`]: the value may be set or not.
     pub async fn try_set(&self, previous: &VersionedValue<Bytes>, value: impl AsRef<[u8]>) -> Result<bool> {
         let value = value.as_ref();
         // A transaction writes a znode's data at most once, so equal zxids mean equal data.
-        if previous.zxid != self.current.borrow().value.zxid {
+        if previous.zxid() != self.current.borrow().value.zxid() {
             return Ok(false);
         }
-        match swap::set(&self.client, &self.path, value, previous.version).await? {
+        match swap::set(&self.client, &self.path, value, previous.stat.version).await? {
             Swap::Done(stat) => {
                 update(&self.current, versioned((Bytes::copy_from_slice(value), stat)));
                 Ok(true)
@@ -183,19 +168,26 @@ impl SharedValue {
     /// The changes from now on.
     pub fn changes(&self) -> ValueChanges {
         let current = self.current.subscribe();
-        let known = current.borrow().value.zxid;
+        let known = current.borrow().value.zxid();
         ValueChanges { current: PolledWatch::new(current), known }
+    }
+
+    /// Stops following the znode, and waits for that. The last value stays, and streams end. The value can still be set.
+    /// Further callers wait for the same.
+    pub async fn close(&self) {
+        self.work.stop().await;
+        self.current.send_modify(|current| current.ended = true);
     }
 }
 
 fn versioned((value, stat): (Bytes, Stat)) -> VersionedValue<Bytes> {
-    VersionedValue { zxid: stat.mzxid, version: stat.version, value }
+    VersionedValue { value, stat }
 }
 
 /// Takes `next` if it is newer than the known value. Results of reads and of own writes come in any order.
 fn update(current: &watch::Sender<KnownValue>, next: VersionedValue<Bytes>) {
     current.send_if_modified(|current| {
-        let newer = next.zxid > current.value.zxid;
+        let newer = next.zxid() > current.value.zxid();
         if newer {
             current.value = next;
         }
@@ -263,9 +255,8 @@ mod tests {
     #[test]
     fn curator_688_the_zxid_and_not_the_version_shows_the_newer_value() {
         let at = |zxid, version, value: &str| VersionedValue {
-            zxid: Zxid(zxid),
-            version,
             value: Bytes::copy_from_slice(value.as_bytes()),
+            stat: Stat { mzxid: Zxid(zxid), version, ..Stat::default() },
         };
         for (now, next, expected) in [
             (at(5, i32::MAX, "a"), at(6, i32::MIN, "b"), "b"),

@@ -20,6 +20,7 @@ use std::{
 /// It has the guarantees of [`CuratorCache`](crate::cache::CuratorCache): it is a little behind, and does not change
 /// without a connection. A znode whose data is not an instance is left out.
 #[derive(Debug)]
+#[must_use = "a cache that is dropped stops"]
 pub struct ServiceCache<P> {
     cache: PathChildrenCache,
     /// The parsed data of each znode, by the znode's name.
@@ -68,7 +69,7 @@ impl<P: DeserializeOwned> ServiceCache<P> {
     /// Waits until all instances that existed at the start are known.
     ///
     /// # Errors
-    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before.
+    /// Those of [`CuratorCache::initialized`](crate::cache::CuratorCache::initialized).
     pub async fn initialized(&self) -> Result<()> {
         Ok(self.cache.initialized().await?)
     }
@@ -94,6 +95,19 @@ impl<P: DeserializeOwned> ServiceCache<P> {
     /// A stream with one item for each present instance, and then for each change.
     pub fn changes(&self) -> ServiceChanges {
         ServiceChanges(self.cache.events())
+    }
+}
+
+impl<P> ServiceCache<P> {
+    /// Why the cache does not follow the servers any more: see
+    /// [`CuratorCache::end_reason`](crate::cache::CuratorCache::end_reason).
+    pub fn end_reason(&self) -> Option<ostler_client::Error> {
+        self.cache.end_reason()
+    }
+
+    /// Stops following the servers, and waits for that: see [`CuratorCache::close`](crate::cache::CuratorCache::close).
+    pub async fn close(&self) {
+        self.cache.close().await;
     }
 }
 

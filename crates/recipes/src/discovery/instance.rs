@@ -91,10 +91,10 @@ impl<P> ServiceInstance<P> {
         }
     }
 
-    /// The URI that the URI spec gives; empty without a spec. `variables` come before the instance's own fields.
-    pub fn build_uri(&self, variables: &[(&str, &str)]) -> String {
-        let Some(spec) = &self.uri_spec else { return String::new() };
-        spec.build(&Variables { given: variables, instance: Some(self) })
+    /// The URI that the URI spec gives; `None` without a spec. `variables` come before the instance's own fields.
+    pub fn build_uri(&self, variables: &[(&str, &str)]) -> Option<String> {
+        let spec = self.uri_spec.as_ref()?;
+        Some(spec.build(&Variables { given: variables, instance: Some(self) }))
     }
 }
 
@@ -122,9 +122,10 @@ mod tests {
         assert_eq!((text.payload.as_deref(), text.ssl_port), (Some("text"), Some(20)));
         assert_eq!(text.uri_spec, Some("{scheme}://{address}:{port}".parse().unwrap()));
         // With a port for TLS the scheme is https.
-        assert_eq!(text.build_uri(&[]), "https://1.2.3.4:10");
-        assert_eq!(text.build_uri(&[("scheme", "tcp")]), "tcp://1.2.3.4:10");
-        assert!(same::<()>(VOID).port.is_none());
+        assert_eq!(text.build_uri(&[]).unwrap(), "https://1.2.3.4:10");
+        assert_eq!(text.build_uri(&[("scheme", "tcp")]).unwrap(), "tcp://1.2.3.4:10");
+        let void = same::<()>(VOID);
+        assert_eq!((void.port, void.build_uri(&[])), (None, None));
         assert!(!same::<String>(DISABLED).enabled);
 
         #[derive(Debug, PartialEq, Serialize, Deserialize)]

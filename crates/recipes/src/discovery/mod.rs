@@ -21,6 +21,7 @@ pub use registry::ServiceDiscovery;
 pub use strategy::{ProviderStrategy, Random, RoundRobin, Sticky};
 pub use uri_spec::{UriPart, UriSpec, UriSpecError};
 
+use crate::error::may_pass;
 use ostler_client::Error;
 
 /// Why an operation of the discovery has failed.
@@ -32,7 +33,7 @@ pub enum DiscoveryError {
     Client(#[from] Error),
     /// A znode's data is not an instance.
     #[error("{path}: not an instance of a service: {cause}")]
-    NoInstance {
+    NotAnInstance {
         /// The znode's path.
         path: Box<str>,
         /// The reason.
@@ -54,6 +55,21 @@ pub enum DiscoveryError {
         /// The instance's id.
         id: Box<str>,
     },
+}
+
+impl DiscoveryError {
+    /// Whether the same operation may succeed later: see [`Error::may_pass`](crate::Error::may_pass).
+    pub fn may_pass(&self) -> bool {
+        self.client().is_some_and(may_pass)
+    }
+
+    /// The client's error, if this is one.
+    pub fn client(&self) -> Option<&Error> {
+        match self {
+            DiscoveryError::Client(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// Result of an operation of the discovery.

@@ -20,6 +20,7 @@ type Filter<P> = Box<dyn Fn(&ServiceInstance<P>) -> bool + Send + Sync>;
 ///
 /// Ask for an instance each time that one is needed, and report errors with
 /// [`note_error`](ServiceProvider::note_error): an instance with several errors is not given out for a while.
+#[must_use = "a provider that is dropped stops"]
 pub struct ServiceProvider<P> {
     cache: ServiceCache<P>,
     strategy: Box<dyn ProviderStrategy<P>>,
@@ -28,7 +29,7 @@ pub struct ServiceProvider<P> {
 }
 
 /// Options of a [`ServiceProvider`]: set them, then await it.
-#[must_use = "nothing is held until it is awaited"]
+#[must_use = "no provider runs until it is awaited"]
 pub struct ServiceProviderBuilder<P> {
     client: Client,
     path: String,
@@ -81,7 +82,8 @@ impl<P: DeserializeOwned + Send + Sync> ServiceProviderBuilder<P> {
     /// Starts the provider, and waits until the present instances are known.
     ///
     /// # Errors
-    /// [`Error::BadPath`](ostler_client::Error::BadPath); [`Error::Closed`](ostler_client::Error::Closed).
+    /// [`Error::BadPath`](ostler_client::Error::BadPath); those of
+    /// [`CuratorCache::initialized`](crate::cache::CuratorCache::initialized).
     pub async fn start(self) -> Result<ServiceProvider<P>> {
         let cache = ServiceCache::start(&self.client, &self.path)?;
         cache.initialized().await?;
@@ -127,6 +129,11 @@ impl<P: DeserializeOwned> ServiceProvider<P> {
     /// The cache of all instances, including those that are down or filtered out.
     pub fn cache(&self) -> &ServiceCache<P> {
         &self.cache
+    }
+
+    /// Stops following the servers, and waits for that. The present instances can still be given out.
+    pub async fn close(&self) {
+        self.cache.close().await;
     }
 }
 

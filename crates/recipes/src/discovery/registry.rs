@@ -28,13 +28,14 @@ use std::{
 /// # let client = ostler_client::Client::connect(&server.connect_string()).await?;
 /// let services: ServiceDiscovery = ServiceDiscovery::new(&client, "/services");
 /// services.register(ServiceInstance::new("api", "10.0.0.7", 8080)).await?;
-/// let provider = services.provider("api").start().await?;
+/// let provider = services.provider("api").await?;
 /// if let Some(instance) = provider.instance() {
 ///     println!("{:?}:{:?}", instance.address, instance.port);
 /// }
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
+#[must_use = "instances are unregistered when this is dropped"]
 pub struct ServiceDiscovery<P = serde_json::Value> {
     client: Client,
     base: String,
@@ -102,7 +103,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
             return Ok(node.set_data(data).await?);
         }
         if let Some(earlier) = registered.take() {
-            earlier.node.finish().await;
+            earlier.node.close().await;
         }
         let mode = match service_type {
             ServiceType::Dynamic => CreateMode::Ephemeral,
@@ -110,7 +111,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
             ServiceType::Static | ServiceType::Permanent => CreateMode::Persistent,
         };
         let path = paths::join(&self.service(&instance.name), &instance.id);
-        let node = Arc::new(PersistentNode::builder(&self.client, mode, &path, data).start()?);
+        let node = Arc::new(PersistentNode::builder(&self.client, &path, data).mode(mode).start()?);
         *registered = Some(Registration { service_type, node: node.clone() });
         drop(registered);
         node.created().await?;
@@ -124,33 +125,32 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
     pub async fn update(&self, instance: &ServiceInstance<P>) -> Result<()> {
         let data = write(instance)?;
         let known = self.slot(&instance.name, &instance.id).lock().await.clone();
-        let Some(known) = known else {
-            let (name, id) = (instance.name.as_str().into(), instance.id.as_str().into());
-            return Err(DiscoveryError::NotRegistered { name, id });
-        };
+        let known = known.ok_or_else(|| not_registered(&instance.name, &instance.id))?;
         Ok(known.node.set_data(data).await?)
     }
 
-    /// Unregisters an instance of a service, and waits until its znode is deleted. Returns false if it was not
-    /// registered here. If the future is dropped, this goes on in the background.
-    pub async fn unregister(&self, name: &str, id: &str) -> bool {
+    /// Unregisters an instance of a service, and waits until its znode is deleted. If the future is dropped, this goes on
+    /// in the background.
+    ///
+    /// # Errors
+    /// [`DiscoveryError::NotRegistered`].
+    pub async fn unregister(&self, name: &str, id: &str) -> Result<()> {
         let slot = self.slot(name, id);
         let mut registered = slot.lock().await;
-        match registered.take() {
-            Some(registration) => {
-                registration.node.finish().await;
-                true
-            }
-            None => false,
-        }
+        let registration = registered.take().ok_or_else(|| not_registered(name, id))?;
+        registration.node.close().await;
+        Ok(())
     }
 
-    /// Unregisters all instances that were registered here, and waits for that.
-    pub async fn close(self) {
-        let slots = self.registered.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// Unregisters all instances that were registered here, and waits for that. Instances can be registered again.
+    pub async fn close(&self) {
+        let slots = {
+            let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *registered)
+        };
         for slot in slots.into_values() {
             if let Some(registration) = slot.lock().await.take() {
-                registration.node.finish().await;
+                registration.node.close().await;
             }
         }
     }
@@ -172,7 +172,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
         for id in children(&self.client, &self.service(name)).await? {
             match self.instance(name, &id).await {
                 Ok(instance) => found.extend(instance),
-                Err(DiscoveryError::NoInstance { path, cause }) => {
+                Err(DiscoveryError::NotAnInstance { path, cause }) => {
                     tracing::warn!(%path, %cause, "a znode of a service is left out")
                 }
                 Err(error) => return Err(error),
@@ -184,7 +184,7 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
     /// Reads an instance; `None` if it is not registered.
     ///
     /// # Errors
-    /// Those of getData, except `NoNode`; [`DiscoveryError::NoInstance`].
+    /// Those of getData, except `NoNode`; [`DiscoveryError::NotAnInstance`].
     pub async fn instance(&self, name: &str, id: &str) -> Result<Option<ServiceInstance<P>>> {
         let path = paths::join(&self.service(name), id);
         match until_answered(&self.client, || self.client.get_data(&path)).await {
@@ -198,9 +198,6 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn cache(&self, name: &str) -> Result<ServiceCache<P>> {
         ServiceCache::start(&self.client, &self.service(name))
     }
@@ -212,6 +209,10 @@ impl<P: Serialize + DeserializeOwned> ServiceDiscovery<P> {
     {
         ServiceProviderBuilder::new(&self.client, &self.service(name))
     }
+}
+
+fn not_registered(name: &str, id: &str) -> DiscoveryError {
+    DiscoveryError::NotRegistered { name: name.into(), id: id.into() }
 }
 
 async fn children(client: &Client, path: &str) -> Result<Vec<String>> {
@@ -231,5 +232,5 @@ fn write<P: Serialize>(instance: &ServiceInstance<P>) -> Result<Vec<u8>> {
 }
 
 pub(crate) fn read<P: DeserializeOwned>(path: &str, data: &[u8]) -> Result<ServiceInstance<P>> {
-    serde_json::from_slice(data).map_err(|cause| DiscoveryError::NoInstance { path: path.into(), cause })
+    serde_json::from_slice(data).map_err(|cause| DiscoveryError::NotAnInstance { path: path.into(), cause })
 }

@@ -76,7 +76,10 @@ pub enum LatchState {
 /// latch.close().await;
 /// # Ok(()) }
 /// ```
+///
+/// When a latch is dropped, it leaves the election in the background.
 #[derive(Debug)]
+#[must_use = "a latch that is dropped leaves the election"]
 pub struct LeaderLatch {
     client: Client,
     path: Arc<str>,
@@ -134,7 +137,7 @@ impl LeaderLatch {
         self
     }
 
-    /// Begins to contend. Must be called within a tokio runtime. Further calls have no effect.
+    /// Begins to contend. Further calls have no effect.
     pub fn start(&self) {
         let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
         if !matches!(*run, Run::Latent) {
@@ -211,12 +214,13 @@ impl LeaderLatch {
     /// Waits until the latch leads. Curator's `await`.
     ///
     /// # Errors
-    /// [`Error::Closed`]; the error of [`LatchState::Failed`].
+    /// [`Error::NotStarted`]; [`Error::Closed`]; the error of [`LatchState::Failed`].
     pub async fn wait_for_leadership(&self) -> Result<Fence> {
         let mut status = self.status.subscribe();
         loop {
             let now = status.borrow_and_update().clone();
             match (now.state, now.leading) {
+                (LatchState::Latent, _) => return Err(Error::NotStarted { path: (*self.path).into() }),
                 (LatchState::Failed(error), _) => return Err(error),
                 (LatchState::Closed, _) => return Err(self.closed()),
                 (_, Some(fence)) if fence.is_held() => return Ok(fence),

@@ -75,8 +75,6 @@ impl Leadership {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum SelectorState {
-    /// The selector was not started.
-    Latent,
     /// The selector does not contend: its function has ended, or the error kept it from contending.
     Idle(Option<Error>),
     /// The selector is in the queue, or is about to enter it.
@@ -139,7 +137,10 @@ impl Stream for SelectorStates {
 /// selector.close().await;
 /// # Ok(()) }
 /// ```
+///
+/// When a selector is dropped, its function's future is dropped, and it leaves the election in the background.
 #[derive(Debug)]
+#[must_use = "a selector that is dropped leaves the election"]
 pub struct LeaderSelector {
     client: Client,
     path: Arc<str>,
@@ -177,7 +178,7 @@ impl<H: TakeLeadership> LeaderSelectorBuilder<H> {
         self
     }
 
-    /// Begins to contend. Must be called within a tokio runtime.
+    /// Begins to contend.
     pub fn start(self) -> LeaderSelector {
         let (stop, stopped) = oneshot::channel();
         let state = watch::Sender::new(SelectorState::Queued);

@@ -7,8 +7,9 @@ use super::{
     semaphore_mutex::{InterProcessSemaphoreMutex, SemaphoreMutexGuard},
 };
 use crate::{error::Result, fencing::Fence};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use ostler_client::Client;
-use std::{ops::Deref, time::Duration};
+use std::{future::pending, ops::Deref, time::Duration};
 use tokio::time::timeout;
 
 /// A lock of any kind, for an [`InterProcessMultiLock`]. Curator's `InterProcessLock`.
@@ -42,8 +43,8 @@ impl AnyLock {
         Ok(match self {
             AnyLock::Mutex(lock) => AnyGuard::Mutex(lock.acquire_as(owner).await?),
             AnyLock::SemaphoreMutex(lock) => AnyGuard::SemaphoreMutex(lock.acquire().await?),
-            AnyLock::Read(lock) => AnyGuard::Read(lock.read_as(owner).await?),
-            AnyLock::Write(lock) => AnyGuard::Write(lock.write_as(owner).await?),
+            AnyLock::Read(lock) => AnyGuard::Read(lock.acquire_read_as(owner).await?),
+            AnyLock::Write(lock) => AnyGuard::Write(lock.acquire_write_as(owner).await?),
         })
     }
 }
@@ -156,6 +157,9 @@ impl InterProcessMultiLock {
 }
 
 /// A held multi lock. All locks are released in the background when this is dropped.
+///
+/// It does not dereference to a fence, because each lock has one of its own: take that of the lock that protects what is
+/// written, from [`guards`](MultiGuard::guards).
 #[derive(Debug)]
 #[must_use = "a guard that is dropped releases its locks"]
 pub struct MultiGuard {
@@ -171,6 +175,15 @@ impl MultiGuard {
     /// Whether all locks are still held, by this machine's clock.
     pub fn is_held(&self) -> bool {
         self.guards.iter().all(|guard| guard.fence().is_held())
+    }
+
+    /// Waits until the holder should stop: until one of the locks is [lost](Fence::lost).
+    pub async fn lost(&self) {
+        let mut lost: FuturesUnordered<_> = self.guards.iter().map(|guard| guard.fence().lost()).collect();
+        // Without locks nothing is ever lost.
+        if lost.next().await.is_none() {
+            pending().await
+        }
     }
 
     /// Releases all locks, the last one first.

@@ -68,6 +68,7 @@ impl InterProcessMutex {
     }
 
     /// The data of the znodes of this handle's acquisitions; empty by default.
+    #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> InterProcessMutex {
         self.data = data.into().into();
         self
@@ -175,7 +176,7 @@ impl MutexGuard {
     }
 
     /// Another guard of the same holder. The lock is released with the last one.
-    pub fn again(&self) -> MutexGuard {
+    pub fn another_guard(&self) -> MutexGuard {
         MutexGuard { holding: self.holding.clone() }
     }
 

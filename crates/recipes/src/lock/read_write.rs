@@ -64,6 +64,7 @@ impl InterProcessReadWriteLock {
     }
 
     /// The data of the znodes of this handle's acquisitions; empty by default.
+    #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> InterProcessReadWriteLock {
         self.data = data.into().into();
         self
@@ -74,8 +75,16 @@ impl InterProcessReadWriteLock {
     /// # Errors
     /// The client's errors: the server refuses the znode, or connection trouble lasts longer than the retry policy
     /// allows.
-    pub async fn read(&self) -> Result<ReadGuard> {
-        self.read_as(&Owner::new()).await
+    pub async fn acquire_read(&self) -> Result<ReadGuard> {
+        self.acquire_read_as(&Owner::new()).await
+    }
+
+    /// Waits for the read lock, at most for `limit`; `None` after that time.
+    ///
+    /// # Errors
+    /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
+    pub async fn acquire_read_within(&self, limit: Duration) -> Result<Option<ReadGuard>> {
+        timeout(limit, self.acquire_read()).await.ok().transpose()
     }
 
     /// Waits for the read lock. If this owner holds the read or the write lock already, this returns at once. If
@@ -83,8 +92,8 @@ impl InterProcessReadWriteLock {
     /// well.
     ///
     /// # Errors
-    /// As [`read`](InterProcessReadWriteLock::read).
-    pub async fn read_as(&self, owner: &Owner) -> Result<ReadGuard> {
+    /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
+    pub async fn acquire_read_as(&self, owner: &Owner) -> Result<ReadGuard> {
         let acquire = async {
             match self.writing.settled(owner).await {
                 // The write lock is kept until the reader's znode exists, so that one of both is always held.
@@ -95,28 +104,36 @@ impl InterProcessReadWriteLock {
         Ok(ReadGuard { holding: self.reading.share(owner, acquire).await? })
     }
 
-    /// [`read_as`](InterProcessReadWriteLock::read_as), at most for `limit`; `None` after that time.
+    /// [`acquire_read_as`](InterProcessReadWriteLock::acquire_read_as), at most for `limit`; `None` after that time.
     ///
     /// # Errors
-    /// As [`read`](InterProcessReadWriteLock::read).
-    pub async fn read_as_within(&self, owner: &Owner, limit: Duration) -> Result<Option<ReadGuard>> {
-        timeout(limit, self.read_as(owner)).await.ok().transpose()
+    /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
+    pub async fn acquire_read_as_within(&self, owner: &Owner, limit: Duration) -> Result<Option<ReadGuard>> {
+        timeout(limit, self.acquire_read_as(owner)).await.ok().transpose()
     }
 
     /// Waits for the write lock.
     ///
     /// # Errors
-    /// As [`read`](InterProcessReadWriteLock::read).
-    pub async fn write(&self) -> Result<WriteGuard> {
-        self.write_as(&Owner::new()).await
+    /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
+    pub async fn acquire_write(&self) -> Result<WriteGuard> {
+        self.acquire_write_as(&Owner::new()).await
+    }
+
+    /// Waits for the write lock, at most for `limit`; `None` after that time.
+    ///
+    /// # Errors
+    /// As [`acquire_write`](InterProcessReadWriteLock::acquire_write).
+    pub async fn acquire_write_within(&self, limit: Duration) -> Result<Option<WriteGuard>> {
+        timeout(limit, self.acquire_write()).await.ok().transpose()
     }
 
     /// Waits for the write lock. If this owner holds it already, this returns at once.
     ///
     /// # Errors
     /// [`Error::WouldWaitForItself`] if the owner holds only the read lock, or waits for it. Otherwise as
-    /// [`read`](InterProcessReadWriteLock::read).
-    pub async fn write_as(&self, owner: &Owner) -> Result<WriteGuard> {
+    /// [`acquire_read`](InterProcessReadWriteLock::acquire_read).
+    pub async fn acquire_write_as(&self, owner: &Owner) -> Result<WriteGuard> {
         if !self.writing.is_wanted(owner) && self.reading.is_wanted(owner) {
             return Err(Error::WouldWaitForItself { path: (*self.path).into() });
         }
@@ -125,12 +142,16 @@ impl InterProcessReadWriteLock {
         Ok(WriteGuard { holding, owner: owner.clone(), lock: self.clone() })
     }
 
-    /// [`write_as`](InterProcessReadWriteLock::write_as), at most for `limit`; `None` after that time.
+    /// [`acquire_write_as`](InterProcessReadWriteLock::acquire_write_as), at most for `limit`; `None` after that time.
     ///
     /// # Errors
-    /// As [`write_as`](InterProcessReadWriteLock::write_as).
-    pub async fn write_as_within(&self, owner: &Owner, limit: Duration) -> Result<Option<WriteGuard>> {
-        timeout(limit, self.write_as(owner)).await.ok().transpose()
+    /// As [`acquire_write_as`](InterProcessReadWriteLock::acquire_write_as).
+    pub async fn acquire_write_as_within(
+        &self,
+        owner: &Owner,
+        limit: Duration,
+    ) -> Result<Option<WriteGuard>> {
+        timeout(limit, self.acquire_write_as(owner)).await.ok().transpose()
     }
 
     /// The paths of the readers' znodes, in the order of the queue.
@@ -291,7 +312,7 @@ impl WriteGuard {
     ///
     /// # Errors
     /// [`Error::NotHeld`] if the write lock is lost: other writers may have held the lock since. The client's errors.
-    pub async fn read(&self) -> Result<ReadGuard> {
+    pub async fn acquire_read(&self) -> Result<ReadGuard> {
         self.lock.read_with(&self.owner, &self.holding).await
     }
 
@@ -301,7 +322,7 @@ impl WriteGuard {
     /// [`Error::NotHeld`] if the write lock is lost: other writers may have held the lock since. The client's errors.
     /// If the read lock cannot be acquired, the write lock is released, too.
     pub async fn downgrade(self) -> Result<ReadGuard> {
-        let reading = self.read().await?;
+        let reading = self.acquire_read().await?;
         self.release().await?;
         Ok(reading)
     }

@@ -121,6 +121,7 @@ impl InterProcessSemaphore {
     }
 
     /// The data of the znodes of this handle's leases; empty by default.
+    #[must_use]
     pub fn node_data(mut self, data: impl Into<Vec<u8>>) -> InterProcessSemaphore {
         self.data = data.into().into();
         self

@@ -25,6 +25,7 @@ pub(crate) fn member_path(group: &str, id: &str) -> Result<String> {
 /// [`close`](GroupMember::close) leaves the group and waits for that. When this is dropped, the member leaves in the
 /// background.
 #[derive(Debug)]
+#[must_use = "a member that is dropped leaves the group"]
 pub struct GroupMember {
     id: String,
     node: PersistentNode,
@@ -36,9 +37,6 @@ impl GroupMember {
     ///
     /// # Errors
     /// [`Error::BadPath`], also if the id has a slash in it.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn start(client: &Client, path: &str, id: &str, data: impl AsRef<[u8]>) -> Result<GroupMember> {
         let node = PersistentNode::start(client, &member_path(path, id)?, data)?;
         Ok(GroupMember { id: id.to_owned(), node, cache: PathChildrenCache::start(client, path)? })
@@ -80,10 +78,10 @@ impl GroupMember {
         self.node.creations()
     }
 
-    /// Leaves the group, and waits until that is done.
-    pub async fn close(self) {
-        let GroupMember { node, cache, .. } = self;
-        drop(cache);
-        node.close().await;
+    /// Leaves the group, and waits until that is done. The list of members stays as it was. Further callers wait for the
+    /// same.
+    pub async fn close(&self) {
+        self.cache.close().await;
+        self.node.close().await;
     }
 }

@@ -7,13 +7,12 @@ use ostler_client::{Bytes, Client, CreateMode, Error, Result, paths};
 use std::{
     future::poll_fn,
     pin::Pin,
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
     task::{Context, Poll, ready},
 };
 use tokio::sync::watch;
 
-/// A znode that exists as long as this value: it is created again when its session ends or another client deletes it.
-/// Curator's `PersistentNode`.
+/// A znode, ephemeral by default, that exists as long as this value: it is created again when its session ends or another
+/// client deletes it. Curator's `PersistentNode`.
 ///
 /// When the session ends, a watch of the znode sees a deletion and a creation. Without a connection it is not known
 /// whether the znode exists.
@@ -24,11 +23,10 @@ use tokio::sync::watch;
 /// [`close`](PersistentNode::close) deletes the znode and waits for that. When this is dropped, the znode is deleted in
 /// the background.
 #[derive(Debug)]
+#[must_use = "a node that is dropped is deleted"]
 pub struct PersistentNode {
     wish: watch::Sender<Wish>,
     status: watch::Receiver<Status>,
-    /// That it could not be created was told.
-    refusal_told: AtomicBool,
 }
 
 /// Options of a [`PersistentNode`]; [`start`](PersistentNodeBuilder::start) creates it.
@@ -78,6 +76,12 @@ impl Stream for Creations {
 }
 
 impl PersistentNodeBuilder {
+    /// The kind of the znode; [`CreateMode::Ephemeral`] by default.
+    pub fn mode(mut self, mode: CreateMode) -> Self {
+        self.plan.mode = mode;
+        self
+    }
+
     /// Puts an id into the name, as [`Create::protected`](ostler_client::Create::protected) does. Sequential nodes
     /// always have it.
     pub fn protected(mut self) -> Self {
@@ -96,10 +100,8 @@ impl PersistentNodeBuilder {
     ///
     /// # Errors
     /// [`Error::BadPath`].
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
-    pub fn start(self) -> Result<PersistentNode> {
+    pub fn start(mut self) -> Result<PersistentNode> {
+        self.plan.protected |= self.plan.mode.is_sequential();
         if !paths::is_valid(&self.plan.path) {
             return Err(Error::BadPath { path: self.plan.path.into() });
         }
@@ -107,23 +109,18 @@ impl PersistentNodeBuilder {
         let (tell, status) = watch::channel(Status::default());
         let runtime = self.plan.client.runtime().clone();
         runtime.spawn(upkeep::run(self.plan, wishes, tell));
-        Ok(PersistentNode { wish, status, refusal_told: AtomicBool::new(false) })
+        Ok(PersistentNode { wish, status })
     }
 }
 
 impl PersistentNode {
-    /// Options of a persistent node. The mode is a persistent or an ephemeral one.
-    pub fn builder(
-        client: &Client,
-        mode: CreateMode,
-        path: &str,
-        data: impl AsRef<[u8]>,
-    ) -> PersistentNodeBuilder {
+    /// Options of a persistent node.
+    pub fn builder(client: &Client, path: &str, data: impl AsRef<[u8]>) -> PersistentNodeBuilder {
         let plan = Plan {
             client: client.clone(),
             path: path.to_owned(),
-            mode,
-            protected: mode.is_sequential(),
+            mode: CreateMode::Ephemeral,
+            protected: false,
             parents: true,
             deleted_at_end: true,
         };
@@ -134,31 +131,24 @@ impl PersistentNode {
     ///
     /// # Errors
     /// [`Error::BadPath`].
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn start(client: &Client, path: &str, data: impl AsRef<[u8]>) -> Result<PersistentNode> {
-        PersistentNode::builder(client, CreateMode::Ephemeral, path, data).start()
+        PersistentNode::builder(client, path, data).start()
     }
 
     /// Waits until the znode is created for the first time; returns its path.
     ///
     /// # Errors
-    /// The server's refusal, for example `NoAuth`. It is returned once; the creation is tried again, and another call
-    /// waits for that. [`Error::Closed`].
+    /// The server's last refusal, for example `NoAuth`. The creation is tried again in the background, and until it
+    /// succeeds each call returns the refusal at once: to wait for it nevertheless, use
+    /// [`creations`](PersistentNode::creations). [`Error::Closed`].
     pub async fn created(&self) -> Result<String> {
         let mut status = self.status.clone();
-        let told = self.refusal_told.load(SeqCst);
-        let settled =
-            |status: &Status| status.creations > 0 || status.refused.is_some() && !told || status.ended;
+        let settled = |status: &Status| status.creations > 0 || status.refused.is_some() || status.ended;
         let status = status.wait_for(settled).await.map_err(|_| Error::Closed)?;
         match (&status.path, &status.refused) {
             (Some(path), _) => Ok(path.clone()),
-            (None, Some(error)) if !told => {
-                self.refusal_told.store(true, SeqCst);
-                Err(error.clone())
-            }
-            (None, _) => Err(Error::Closed),
+            (None, Some(error)) => Err(error.clone()),
+            (None, None) => Err(Error::Closed),
         }
     }
 
@@ -202,13 +192,14 @@ impl PersistentNode {
         Creations { status: PolledWatch::new(self.status.clone()), seen: self.status.borrow().creations }
     }
 
-    /// Deletes the znode, and waits for that. If the future is dropped, the deletion goes on in the background.
-    pub async fn close(self) {
-        self.finish().await;
+    /// Whether the node was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.wish.borrow().closed
     }
 
-    /// The same, for a node that others look at as well.
-    pub(crate) async fn finish(&self) {
+    /// Deletes the znode, and waits for that. If the future is dropped, the deletion goes on in the background. Further
+    /// callers wait for the same.
+    pub async fn close(&self) {
         self.wish.send_modify(|wish| wish.closed = true);
         // An error means that whoever could say so is gone.
         let _ = self.status.clone().wait_for(|status| status.ended).await;

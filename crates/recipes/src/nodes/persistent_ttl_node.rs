@@ -19,9 +19,10 @@ const TOUCHES: u32 = 2;
 ///
 /// Servers have TTLs only with `extendedTypesEnabled`. When this is closed or dropped, the znode is left to the server.
 #[derive(Debug)]
+#[must_use = "a node that is dropped is deleted after its TTL"]
 pub struct PersistentTtlNode {
     node: PersistentNode,
-    _touching: BackgroundTask,
+    touching: BackgroundTask,
 }
 
 impl PersistentTtlNode {
@@ -29,20 +30,18 @@ impl PersistentTtlNode {
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn start(
         client: &Client,
         path: &str,
         ttl: Duration,
         data: impl AsRef<[u8]>,
     ) -> Result<PersistentTtlNode> {
-        let mut builder = PersistentNode::builder(client, CreateMode::PersistentWithTtl(ttl), path, data);
+        let mode = CreateMode::PersistentWithTtl(ttl);
+        let mut builder = PersistentNode::builder(client, path, data).mode(mode);
         builder.plan.deleted_at_end = false;
         let node = builder.start()?;
         let work = touch(client.clone(), paths::join(path, TOUCHED), ttl);
-        Ok(PersistentTtlNode { node, _touching: BackgroundTask::spawn(client, work) })
+        Ok(PersistentTtlNode { node, touching: BackgroundTask::spawn(client, work) })
     }
 
     /// Waits until the znode is created for the first time; returns its path.
@@ -69,6 +68,13 @@ impl PersistentTtlNode {
     /// A stream of the znode's creations from now on.
     pub fn creations(&self) -> Creations {
         self.node.creations()
+    }
+
+    /// Keeps the znode no longer, and waits until no request of this value is under way. The server deletes the znode
+    /// after its TTL. Further callers wait for the same.
+    pub async fn close(&self) {
+        self.touching.stop().await;
+        self.node.close().await;
     }
 }
 

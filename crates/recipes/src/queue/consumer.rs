@@ -18,15 +18,36 @@ use std::{
     panic::AssertUnwindSafe,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
+use tokio::sync::watch;
 
-/// Takes items out of a queue until it is dropped. An item that it consumes under a lock at that moment is left to
-/// other consumers.
+/// Takes items out of a queue until it is closed or dropped.
+///
+/// [`close`](Consumer::close) lets it end its present item. When it is dropped, it stops in the middle of the item in
+/// hand. With a [lock path](crate::queue::QueueBuilder::lock_path) that item goes to another consumer; without one it is
+/// lost.
 #[derive(Debug)]
+#[must_use = "a consumer that is dropped stops"]
 pub struct Consumer {
-    _work: BackgroundTask,
+    stop: watch::Sender<bool>,
+    work: BackgroundTask,
 }
 
-pub(crate) struct Consumption {
+/// Says whether the consumer is to stop after its present item.
+#[derive(Debug, Clone)]
+struct Stop(watch::Receiver<bool>);
+
+impl Stop {
+    fn is_asked(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    async fn asked(mut self) {
+        // An error means that the consumer was dropped, which stops the task.
+        let _ = self.0.wait_for(|asked| *asked).await;
+    }
+}
+
+struct Consumption {
     queue: Queue,
     /// Of items that others are consuming: should those fail, the items are ours.
     locked: FuturesUnordered<Watch>,
@@ -46,50 +67,65 @@ enum Handled {
 }
 
 impl Consumer {
-    pub(crate) fn start<F, Fut, E>(mut work: Consumption, mut consume: F) -> Consumer
+    pub(crate) fn start<F, Fut, E>(queue: Queue, mut consume: F) -> Consumer
     where
         F: FnMut(Bytes) -> Fut + Send + 'static,
         Fut: Future<Output = std::result::Result<(), E>> + Send,
         E: std::fmt::Display + Send,
     {
-        let client = work.queue.client.clone();
+        let client = queue.client.clone();
+        let mut work = Consumption { queue, locked: FuturesUnordered::new(), aside: SetAside::default() };
+        let (stop, asked) = watch::channel(false);
+        let asked = Stop(asked);
         let work = async move {
             let mut tries = 0;
-            loop {
-                match work.round(&mut consume).await {
+            while !asked.is_asked() {
+                match work.round(&mut consume, &asked).await {
                     Ok(()) => tries = 0,
                     Err(Error::Closed) => return,
                     Err(error) => {
                         tracing::warn!(path = work.queue.path, %error, "trouble with a queue");
                         tries += 1;
-                        pause(tries).await;
+                        tokio::select! {
+                            () = pause(tries) => {}
+                            () = asked.clone().asked() => {}
+                        }
                     }
                 }
             }
         };
-        Consumer { _work: BackgroundTask::spawn(&client, work) }
+        Consumer { stop, work: BackgroundTask::spawn(&client, work) }
+    }
+
+    /// Takes no more items, and waits for the end of the present one: it is consumed, and deleted or put back. Without a
+    /// connection this waits for one. If the future is dropped, the consumer stops after its item nevertheless.
+    pub async fn close(&self) {
+        self.stop.send_replace(true);
+        self.work.ended().await;
     }
 }
 
 impl Consumption {
-    pub(crate) fn new(queue: Queue) -> Consumption {
-        Consumption { queue, locked: FuturesUnordered::new(), aside: SetAside::default() }
-    }
-
-    /// Takes the items that are there, and waits for more.
-    async fn round<F, Fut, E>(&mut self, consume: &mut F) -> Result<()>
+    /// Takes the items that are there, and waits for more. Returns early if the consumer is to stop.
+    async fn round<F, Fut, E>(&mut self, consume: &mut F, stop: &Stop) -> Result<()>
     where
         F: FnMut(Bytes) -> Fut,
         Fut: Future<Output = std::result::Result<(), E>>,
         E: std::fmt::Display,
     {
         let client = self.queue.client.clone();
-        let (names, mut changed) =
-            until_answered(&client, || client.get_children(&self.queue.path).watch()).await?;
+        let look = until_answered(&client, || client.get_children(&self.queue.path).watch());
+        let (names, mut changed) = tokio::select! {
+            found = look => found?,
+            () = stop.clone().asked() => return Ok(()),
+        };
         self.locked.clear();
         self.aside.retain(&names);
         let (mut delay, mut taken) = (None, 0);
         for name in names::in_order(self.queue.kind, names) {
+            if stop.is_asked() {
+                return Ok(());
+            }
             if let Kind::Priority { before_refresh } = self.queue.kind
                 && taken >= before_refresh
                 && let Some(event) = now(&mut changed).await
@@ -119,6 +155,7 @@ impl Consumption {
         tokio::select! {
             event = changed => fired(event)?,
             Some(gone) = self.locked.next() => fired(gone)?,
+            () = stop.clone().asked() => {}
             () = tokio::time::sleep(delay.unwrap_or_default()), if delay.is_some() => {}
         }
         Ok(())
@@ -221,8 +258,8 @@ fn sooner(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Consumes the items of a znode; false if the consumer has failed or panicked. An item that cannot be decoded is dropped, as
-/// Curator does.
+/// Consumes the items of a znode; false if the consumer has failed or panicked. An item that cannot be decoded is
+/// dropped, as Curator does.
 async fn consume_all<F, Fut, E>(name: &str, data: &Bytes, consume: &mut F) -> bool
 where
     F: FnMut(Bytes) -> Fut,

@@ -14,8 +14,7 @@ const END: u8 = 2;
 
 /// Why a znode's data is not a queue item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ItemError {
+pub(crate) enum ItemError {
     /// The data begins with an unknown version.
     #[error("unknown version {0:#x}")]
     Version(u32),

@@ -3,7 +3,7 @@
 use crate::{
     queue::{
         Consumer,
-        consumer::{Consumption, take},
+        consumer::take,
         items,
         names::{self, Kind},
     },
@@ -34,7 +34,8 @@ pub enum ErrorMode {
     Delete,
 }
 
-/// Options of a queue: set them, then await it for a [`DistributedQueue`], or call another `build` function.
+/// Options of a queue, from [`DistributedQueue::builder`]: set them, then await it for a [`DistributedQueue`], or call
+/// another `build` function.
 #[derive(Debug, Clone)]
 #[must_use = "there is no queue before it is built"]
 pub struct QueueBuilder {
@@ -68,26 +69,16 @@ pub(crate) struct Queue {
 }
 
 impl QueueBuilder {
-    /// Options of a queue at `path`, whose znode is created if it does not exist.
-    pub fn new(client: &Client, path: &str) -> QueueBuilder {
-        QueueBuilder {
-            client: client.clone(),
-            path: path.to_owned(),
-            lock_path: None,
-            max_items: None,
-            error_mode: ErrorMode::default(),
-            retry_after: RETRY_AFTER,
-        }
-    }
-
     /// Delivers items at least once instead of at most once: while an item is consumed there is an ephemeral znode for
-    /// it below `path`, and the item is deleted after that. All consumers of a queue must use the same path. By default there is none: at most once.
+    /// it below `path`, and the item is deleted after that. All consumers of a queue must use the same path. By default
+    /// there is none: at most once.
     pub fn lock_path(mut self, path: &str) -> Self {
         self.lock_path = Some(path.to_owned());
         self
     }
 
-    /// Makes `put` wait while the queue has this number of items; no limit by default. Several producers at once can exceed it a little.
+    /// Makes `put` wait while the queue has this number of items; no limit by default. Several producers at once can
+    /// exceed it a little.
     pub fn max_items(mut self, items: usize) -> Self {
         self.max_items = Some(items.max(1));
         self
@@ -118,7 +109,7 @@ impl QueueBuilder {
     ///
     /// # Errors
     /// Those of create.
-    pub async fn build_id(self) -> Result<DistributedIdQueue> {
+    pub async fn build_id_queue(self) -> Result<DistributedIdQueue> {
         Ok(DistributedIdQueue(self.start(Kind::Id).await?))
     }
 
@@ -129,7 +120,7 @@ impl QueueBuilder {
     ///
     /// # Errors
     /// Those of create.
-    pub async fn build_priority(self, before_refresh: usize) -> Result<DistributedPriorityQueue> {
+    pub async fn build_priority_queue(self, before_refresh: usize) -> Result<DistributedPriorityQueue> {
         let kind = Kind::Priority { before_refresh: before_refresh.max(1) };
         Ok(DistributedPriorityQueue(self.start(kind).await?))
     }
@@ -138,7 +129,7 @@ impl QueueBuilder {
     ///
     /// # Errors
     /// Those of create.
-    pub async fn build_delay(self) -> Result<DistributedDelayQueue> {
+    pub async fn build_delay_queue(self) -> Result<DistributedDelayQueue> {
         let retry_after = self.retry_after;
         Ok(DistributedDelayQueue(self.start(Kind::Delay { retry_after }).await?))
     }
@@ -190,18 +181,15 @@ impl Queue {
         Fut: Future<Output = std::result::Result<(), E>> + Send,
         E: std::fmt::Display + Send,
     {
-        Consumer::start(Consumption::new(self.clone()), consume)
+        Consumer::start(self.clone(), consume)
     }
 }
 
 macro_rules! queue {
     ($queue:ident) => {
         impl $queue {
-            /// Takes items out, one after the other, until the [`Consumer`] is dropped. A panic of the function counts
-            /// as a failure.
-            ///
-            /// # Panics
-            /// Outside of a tokio runtime.
+            /// Takes items out, one after the other, until the [`Consumer`] is closed or dropped. A panic of the
+            /// function counts as a failure.
             pub fn consume<F, Fut, E>(&self, consume: F) -> Consumer
             where
                 F: FnMut(Bytes) -> Fut + Send + 'static,
@@ -252,6 +240,19 @@ queue!(DistributedPriorityQueue);
 queue!(DistributedDelayQueue);
 
 impl DistributedQueue {
+    /// Options of a queue at `path`, whose znode is created if it does not exist. They also make the queues of the
+    /// other kinds.
+    pub fn builder(client: &Client, path: &str) -> QueueBuilder {
+        QueueBuilder {
+            client: client.clone(),
+            path: path.to_owned(),
+            lock_path: None,
+            max_items: None,
+            error_mode: ErrorMode::default(),
+            retry_after: RETRY_AFTER,
+        }
+    }
+
     /// Puts an item at the end.
     ///
     /// # Errors

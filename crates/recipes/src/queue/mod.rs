@@ -16,6 +16,9 @@
 //! that. With a [lock path](QueueBuilder::lock_path) it is delivered at least once: it is deleted after the consumer
 //! has ended, and delivered again if the consumer dies, or its session ends, before that.
 //!
+//! A [`Consumer`] that is [closed](Consumer::close) ends its present item. One that is dropped stops in the middle of
+//! it, as if it died.
+//!
 //! # What fails
 //! With a lock path an item whose consumer fails is [put back](ErrorMode::Requeue) with its id or priority, or with a
 //! later due time. Other items are consumed meanwhile. A panic of the consumer counts as a failure. Failures are not
@@ -34,7 +37,6 @@ mod set_aside;
 mod simple;
 
 pub use consumer::Consumer;
-pub use items::ItemError;
 pub use kinds::{
     DistributedDelayQueue, DistributedIdQueue, DistributedPriorityQueue, DistributedQueue, ErrorMode,
     QueueBuilder,

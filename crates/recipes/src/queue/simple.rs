@@ -74,7 +74,7 @@ impl SimpleDistributedQueue {
     ///
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).
-    pub async fn poll_at_most(&self, limit: Duration) -> Result<Option<Bytes>> {
+    pub async fn poll_within(&self, limit: Duration) -> Result<Option<Bytes>> {
         // None: that is further than the clock goes.
         let deadline = Instant::now().checked_add(limit);
         loop {

@@ -52,7 +52,7 @@ pub enum TypedEvent<T> {
         code: ErrorCode,
     },
     /// The reader was too slow, and this number of events was left out. The cache itself has all changes.
-    Missed(u64),
+    Gap(u64),
 }
 
 /// A cache of typed znodes, with the guarantees of [`CuratorCache`]. Curator's `CachedModeledFramework`.
@@ -83,6 +83,7 @@ pub enum TypedEvent<T> {
 /// }
 /// # Ok(()) }
 /// ```
+#[must_use = "a cache that is dropped stops"]
 pub struct TypedCache<T, C = Json> {
     cache: CuratorCache,
     codec: Arc<C>,
@@ -100,9 +101,6 @@ impl<T, C: Codec<T>> Typed<T, C> {
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn cache(&self) -> Result<TypedCache<T, C>> {
         self.cached(CuratorCache::builder(&self.client, &self.path))
     }
@@ -111,9 +109,6 @@ impl<T, C: Codec<T>> Typed<T, C> {
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn cache_children(&self) -> Result<TypedCache<T, C>> {
         self.cached(CuratorCache::builder(&self.client, &self.path).children_only())
     }
@@ -122,9 +117,6 @@ impl<T, C: Codec<T>> Typed<T, C> {
     ///
     /// # Errors
     /// [`Error::BadPath`](ostler_client::Error::BadPath).
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime.
     pub fn cache_node(&self) -> Result<TypedCache<T, C>> {
         self.cached(CuratorCache::builder(&self.client, &self.path).single_node())
     }
@@ -138,7 +130,7 @@ impl<T, C: Codec<T>> TypedCache<T, C> {
     /// Waits until the znodes that existed at the start have been read.
     ///
     /// # Errors
-    /// [`Error::Closed`](ostler_client::Error::Closed): the client was closed before that.
+    /// Those of [`CuratorCache::initialized`].
     pub async fn initialized(&self) -> Result<()> {
         self.cache.initialized().await
     }
@@ -158,9 +150,20 @@ impl<T, C: Codec<T>> TypedCache<T, C> {
         self.cache.nodes().iter().map(|node| typed(&*self.codec, node)).collect()
     }
 
-    /// A stream of the cache's content, as `Created`, and then of its changes. It ends when the cache is dropped.
+    /// A stream of the cache's content, as `Created`, and then of its changes. It ends when the cache is closed or
+    /// dropped.
     pub fn events(&self) -> TypedEvents<T, C> {
         TypedEvents { events: self.cache.events(), codec: self.codec.clone(), of: PhantomData }
+    }
+
+    /// Why the cache does not follow the servers any more: see [`CuratorCache::end_reason`].
+    pub fn end_reason(&self) -> Option<ostler_client::Error> {
+        self.cache.end_reason()
+    }
+
+    /// Stops following the servers, and waits for that: see [`CuratorCache::close`].
+    pub async fn close(&self) {
+        self.cache.close().await;
     }
 }
 
@@ -196,7 +199,7 @@ impl<T, C: Codec<T>> TypedEvents<T, C> {
             CacheEvent::Deleted(deleted) => TypedEvent::Deleted(node(deleted)),
             CacheEvent::Initialized => TypedEvent::Initialized,
             CacheEvent::Unreadable { path, code } => TypedEvent::Unreadable { path, code },
-            CacheEvent::Missed(events) => TypedEvent::Missed(events),
+            CacheEvent::Gap(events) => TypedEvent::Gap(events),
         }))
     }
 }

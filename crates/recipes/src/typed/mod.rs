@@ -29,11 +29,12 @@ mod cache;
 mod codec;
 mod operations;
 
+pub use crate::versioned::VersionedValue;
 pub use cache::{TypedCache, TypedEvent, TypedEvents, TypedNode};
 #[cfg(feature = "gzip")]
 pub use codec::Compressed;
 pub use codec::{Codec, CodecError, Json};
-pub use operations::{TypedCreate, TypedUpdate, Versioned};
+pub use operations::{TypedCreate, TypedUpdate};
 
 use ostler_client::Client;
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -67,6 +68,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the same operation may succeed later: see [`Error::may_pass`](crate::Error::may_pass).
+    pub fn may_pass(&self) -> bool {
+        self.client().is_some_and(crate::error::may_pass)
+    }
+
     /// The client's error, if this is one.
     pub fn client(&self) -> Option<&ostler_client::Error> {
         match self {

@@ -1,6 +1,7 @@
 //! Operations with typed znodes.
 
 use super::{Codec, Error, Result, Typed};
+use crate::versioned::VersionedValue;
 use ostler_client::{Acl, Bytes, Create, CreateMode, Created, SetData, Stat, Version};
 use std::{
     future::{Future, IntoFuture},
@@ -8,22 +9,6 @@ use std::{
 };
 
 type Work<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
-
-/// A value, and the Stat of its znode when it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Versioned<T> {
-    /// The value.
-    pub value: T,
-    /// The znode's Stat.
-    pub stat: Stat,
-}
-
-impl<T> Versioned<T> {
-    /// The version of the value, for an update that must not overwrite a later one.
-    pub fn version(&self) -> Version {
-        Version::Exactly(self.stat.version)
-    }
-}
 
 /// A create of a typed znode: set its options, then await it.
 #[derive(Debug)]
@@ -117,16 +102,16 @@ impl<T, C: Codec<T>> Typed<T, C> {
     ///
     /// # Errors
     /// [`Error::Decode`]; those of [`Client::get_data`](ostler_client::Client::get_data).
-    pub async fn read(&self) -> Result<Versioned<T>> {
+    pub async fn read(&self) -> Result<VersionedValue<T>> {
         let (data, stat) = self.client.get_data(&self.path).await?;
-        Ok(Versioned { value: self.decoded(&data)?, stat })
+        Ok(VersionedValue { value: self.decoded(&data)?, stat })
     }
 
     /// Reads the value; `None` if the znode does not exist.
     ///
     /// # Errors
     /// Those of [`read`](Typed::read) but `NoNode`.
-    pub async fn read_if_exists(&self) -> Result<Option<Versioned<T>>> {
+    pub async fn read_if_exists(&self) -> Result<Option<VersionedValue<T>>> {
         match self.read().await {
             Err(Error::Client(error)) if error.is_no_node() => Ok(None),
             read => read.map(Some),

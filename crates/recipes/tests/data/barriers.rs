@@ -45,10 +45,10 @@ async fn wait_that_ends_at_its_limit_leaves_no_watch() {
     let world = World::new().await;
     let barrier = DistributedBarrier::new(&world.client, "/b");
     barrier.set().await.unwrap();
-    assert!(!barrier.wait_at_most(SHORT).await.unwrap());
+    assert!(!barrier.wait_within(SHORT).await.unwrap());
     within(world.no_watches()).await;
     barrier.remove().await.unwrap();
-    assert!(barrier.wait_at_most(crate::servers::PATIENCE).await.unwrap());
+    assert!(barrier.wait_within(crate::servers::PATIENCE).await.unwrap());
 }
 
 /// The barrier is set, and the server that is asked has not heard of it.
@@ -130,12 +130,12 @@ async fn curator_318_member_that_gives_up_is_not_counted() {
     let world = World::new().await;
     let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
     let mut second = DistributedDoubleBarrier::new(&world.other, "/d", 2);
-    assert!(!within(first.enter_at_most(SHORT)).await.unwrap());
-    assert!(!within(second.enter_at_most(SHORT)).await.unwrap());
+    assert!(!within(first.enter_within(SHORT)).await.unwrap());
+    assert!(!within(second.enter_within(SHORT)).await.unwrap());
     assert_eq!(world.other.get_children("/d").await.unwrap(), [""; 0]);
     let (first, second) = tokio::join!(
-        first.enter_at_most(crate::servers::PATIENCE),
-        second.enter_at_most(crate::servers::PATIENCE)
+        first.enter_within(crate::servers::PATIENCE),
+        second.enter_within(crate::servers::PATIENCE)
     );
     assert!(first.unwrap() && second.unwrap());
 }
@@ -145,13 +145,13 @@ async fn entering_ends_at_its_limit_without_a_connection() {
     let world = World::new().await;
     let mut first = DistributedDoubleBarrier::new(&world.client, "/d", 2);
     world.proxy.block();
-    let unknown = within(first.enter_at_most(SHORT)).await;
+    let unknown = within(first.enter_within(SHORT)).await;
     assert!(matches!(unknown, Err(Error::ConnectionLoss { .. })), "{unknown:?}");
     world.proxy.heal();
     within(world.no_ephemerals()).await;
     // And where the connection goes while it waits.
     let mut second = DistributedDoubleBarrier::new(&world.client, "/d", 2);
-    let entering = tokio::spawn(async move { second.enter_at_most(10 * SHORT).await });
+    let entering = tokio::spawn(async move { second.enter_within(10 * SHORT).await });
     within(world.until(|counts| counts.ephemerals == 1)).await;
     world.proxy.block();
     let unknown = within(entering).await.unwrap();
@@ -170,8 +170,8 @@ async fn curator_536_leaving_ends_at_its_limit() {
     let (one, two) = tokio::join!(first.enter(), second.enter());
     one.unwrap();
     two.unwrap();
-    assert!(!within(first.leave_at_most(SHORT)).await.unwrap());
-    let (one, two) = tokio::join!(first.leave_at_most(crate::servers::PATIENCE), second.leave());
+    assert!(!within(first.leave_within(SHORT)).await.unwrap());
+    let (one, two) = tokio::join!(first.leave_within(crate::servers::PATIENCE), second.leave());
     assert!(one.unwrap());
     two.unwrap();
 }

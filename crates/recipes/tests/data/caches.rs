@@ -2,7 +2,7 @@
 
 use crate::{
     servers::{Servers, patiently},
-    world::{World, at_every_cut, with_expiry_after_every_request, within},
+    world::{World, at_every_cut, builder, with_expiry_after_every_request, within},
 };
 use ostler_client::{Acl, Client, Error, Perms};
 use ostler_recipes::cache::{CacheEvent, CacheEvents, CuratorCache, NodeCache, PathChildrenCache, PathEvent};
@@ -278,6 +278,51 @@ async fn curator_729_a_cache_ends_with_its_client() {
     }
 }
 
+/// No later try can mend a request that is too large.
+#[tokio::test]
+async fn a_cache_says_why_it_has_ended() {
+    let world = World::new().await;
+    let client = builder(&world.proxy.connect_string()).max_packet(1000).connect().await.unwrap();
+    let path = format!("/{}", "x".repeat(2000));
+    for one_shot in [false, true] {
+        let cache = CuratorCache::builder(&client, &path);
+        let cache = if one_shot { cache.one_shot_watches() } else { cache }.start().unwrap();
+        let refused = within(cache.initialized()).await;
+        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        let ended = cache.end_reason();
+        assert!(matches!(ended, Some(Error::TooLarge { .. })), "{ended:?}");
+        assert!(within(cache.events().next()).await.is_none());
+    }
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_closed_cache_keeps_what_it_held() {
+    let world = World::new().await;
+    world.other.create("/t", b"1").await.unwrap();
+    let cache = PathChildrenCache::builder(&world.client, "/").without_data().start().unwrap();
+    within(cache.initialized()).await.unwrap();
+    let mut events = cache.events();
+    assert!(cache.end_reason().is_none());
+    for _ in 0..2 {
+        within(cache.close()).await;
+    }
+    within(world.no_watches()).await;
+    assert!(matches!(cache.end_reason(), Some(Error::Closed)));
+    assert!(cache.initialized().await.is_ok(), "it was");
+    within(async { while events.next().await.is_some() {} }).await;
+    world.other.create("/u", b"").await.unwrap();
+    let names: Vec<String> = cache.children().iter().map(|node| node.name().to_owned()).collect();
+    assert_eq!(names, ["t"]);
+    assert!(cache.child("t").is_some_and(|node| node.data.is_empty()));
+    // Closed before it was initialized.
+    world.proxy.block();
+    let cache = CuratorCache::start(&world.client, "/t").unwrap();
+    within(cache.close()).await;
+    assert!(matches!(cache.initialized().await, Err(Error::Closed)));
+    world.proxy.heal();
+}
+
 #[tokio::test]
 async fn slow_reader_gets_the_number_of_missed_events() {
     let world = World::new().await;
@@ -293,7 +338,7 @@ async fn slow_reader_gets_the_number_of_missed_events() {
         }
     }
     assert_eq!(slow.next().await, Some(CacheEvent::Initialized));
-    assert_eq!(slow.next().await, Some(CacheEvent::Missed(17)));
+    assert_eq!(slow.next().await, Some(CacheEvent::Gap(17)));
     assert_eq!(cache.len(), 21);
     assert!(cache.nodes().iter().all(|node| node.data.is_empty()));
 }

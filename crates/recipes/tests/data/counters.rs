@@ -25,7 +25,7 @@ pub(crate) async fn share<S: Servers>(world: &World<S>) {
     assert_eq!(count.count().unwrap(), 5);
     let mut unknown = 0;
     loop {
-        match count.try_set(&count.versioned().unwrap(), 6).await {
+        match count.try_set(&count.versioned_value().unwrap(), 6).await {
             Ok(true) => break,
             // The value was read again.
             Ok(false) => {}
@@ -94,7 +94,8 @@ async fn curator_311_a_value_is_not_stale_after_a_reconnect() {
     world.proxy.heal();
     assert_eq!(&within(changes.next()).await.unwrap().value[..], b"new");
     assert_eq!(&value.value()[..], b"new");
-    let stale = ostler_recipes::counter::VersionedValue { zxid: ostler_client::Zxid(1), ..value.versioned() };
+    let mut stale = value.versioned_value();
+    stale.stat.mzxid = ostler_client::Zxid(1);
     assert!(!value.try_set(&stale, b"x").await.unwrap());
     drop(value);
     within(world.no_watches()).await;
@@ -113,6 +114,33 @@ async fn the_changes_of_a_value_end_with_the_client() {
     }
     assert!(within(count.changes().next()).await.is_none());
     assert_eq!(count.count().unwrap(), 6);
+}
+
+#[tokio::test]
+async fn the_changes_of_a_value_end_when_it_is_closed() {
+    let world = World::new().await;
+    let value = SharedValue::start(&world.client, "/value", b"1").await.unwrap();
+    let mut changes = value.changes();
+    for _ in 0..2 {
+        within(value.close()).await;
+    }
+    within(world.no_watches()).await;
+    assert!(within(changes.next()).await.is_none());
+    assert_eq!(value.value(), "1");
+}
+
+/// The function that makes the new value has a reason of its own.
+#[tokio::test]
+async fn a_refused_change_leaves_the_value() {
+    let world = World::new().await;
+    let value = DistributedAtomicValue::new(&world.client, "/value", RetryPolicy::none());
+    value.initialize("1").await.unwrap();
+    let refuse = |_: Option<&Bytes>| Err(CounterError::refused("it is enough"));
+    let refused = value.update(refuse).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the change is refused: it is enough");
+    assert!(!refused.may_pass() && refused.client().is_none());
+    assert_eq!(value.get().await.unwrap().unwrap(), "1");
+    assert_eq!(world.other.exists("/value").await.unwrap().unwrap().version, 0);
 }
 
 #[tokio::test]

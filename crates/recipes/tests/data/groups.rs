@@ -48,7 +48,7 @@ pub(crate) async fn divide<S: Servers>(world: &World<S>) {
             all.ended().await;
             all.release().await.unwrap();
             all = here.acquire().await.unwrap();
-            if all.items() == ["1", "3", "5"] && all.is_owned() {
+            if all.items() == ["1", "3", "5"] && all.is_held() {
                 return all;
             }
         }
@@ -108,7 +108,7 @@ async fn items_of_the_next_owner_stay_when_a_release_is_repeated() {
     done.unwrap();
     assert!(struck.is_some());
     let theirs = theirs.unwrap();
-    assert_eq!((theirs.items(), theirs.is_owned()), (vec!["1", "3", "5"], true));
+    assert_eq!((theirs.items(), theirs.is_held()), (vec!["1", "3", "5"], true));
     let queue = world.other.get_children("/deep/set/locks/1").await.unwrap();
     assert_eq!(owner_of_first(&world, &queue).await, world.other.session_id());
 }
@@ -134,7 +134,7 @@ async fn items_taken_without_a_reply_are_owned() {
         let client = builder(&servers).retry(RetryPolicy::none()).connect().await.unwrap();
         let mut member = member(&client, "a");
         let share = within(member.acquire()).await.unwrap();
-        assert_eq!((share.items().len(), share.is_owned()), (5, true), "{cut:?}");
+        assert_eq!((share.items().len(), share.is_held()), (5, true), "{cut:?}");
         within(share.release()).await.unwrap();
         let requests = world.proxy.requests();
         drop(member);
@@ -147,6 +147,61 @@ async fn items_taken_without_a_reply_are_owned() {
         let point = CutPoint::BeforeReply(number);
         take_and_release(&format!("/cut-{number}"), Some(point)).await;
     }
+}
+
+/// A share is released, or another client deletes an item's znode. Then another member owns the item.
+#[tokio::test]
+async fn fence_of_a_former_owner_refuses_writes() {
+    for released in [true, false] {
+        let world = World::new().await;
+        let mut here = member(&world.client, "a");
+        let share = within(here.acquire()).await.unwrap();
+        let fence = share.fence("2").unwrap().clone();
+        fence.multi().create("/by", b"a").await.unwrap();
+        let mut there = member(&world.other, "b");
+        assert_eq!(within(share.ended()).await, ShareEnd::MembersChanged);
+        let kept = match released {
+            true => {
+                within(share.release()).await.unwrap();
+                None
+            }
+            false => {
+                for (_, fence) in share.fences() {
+                    world.other.delete(fence.node()).await.unwrap();
+                }
+                Some(share)
+            }
+        };
+        let theirs = within(there.acquire()).await.unwrap();
+        let next = theirs.fence("2").unwrap();
+        next.multi().set_data("/by", b"b").await.unwrap();
+        assert!(next.token() > fence.token());
+        assert_eq!(fence.is_held(), !released, "only the servers know of a deletion");
+        let late = fence.multi().set_data("/by", b"late").await.unwrap_err();
+        assert!(late.is_not_held(), "{late}");
+        assert_eq!(world.other.get_data("/by").await.unwrap().0, "b");
+        drop((kept, theirs, here, there));
+        within(world.end()).await;
+    }
+}
+
+/// Others divide the set without waiting for the end of the session.
+#[tokio::test]
+async fn a_member_that_is_closed_has_left() {
+    let world = World::new().await;
+    let (mut a, mut b) = (member(&world.client, "a"), member(&world.other, "b"));
+    within(world.until(|counts| counts.ephemerals == 2)).await;
+    let held = within(shares(&mut [&mut a, &mut b])).await;
+    for share in held {
+        share.release().await.unwrap();
+    }
+    for _ in 0..2 {
+        within(a.close()).await;
+    }
+    let all = within(b.acquire()).await.unwrap();
+    assert_eq!(all.items(), ["1", "2", "3", "4", "5"]);
+    let late = within(a.acquire()).await.map(drop);
+    assert!(matches!(late, Err(ostler_recipes::Error::Closed { .. })), "{late:?}");
 }
 
 #[tokio::test]
@@ -305,16 +360,19 @@ async fn a_transaction_with_more_below_it_ends_too() {
 #[tokio::test]
 async fn an_id_is_one_name() {
     let world = World::new().await;
+    let is_bad_path = |member: &ostler_recipes::Result<SetPartitioner>| {
+        member.as_ref().is_err_and(|error| matches!(error.client(), Some(Error::BadPath { .. })))
+    };
     for id in ["a/b", "", "."] {
         let settle = Duration::from_millis(4);
         let member = SetPartitioner::start(&world.client, "/set", id, ["1".to_owned()], settle);
-        assert!(matches!(member, Err(Error::BadPath { .. })), "{id}: {member:?}");
+        assert!(is_bad_path(&member), "{id}: {member:?}");
         let member = GroupMember::start(&world.client, "/group", id, b"");
         assert!(matches!(member, Err(Error::BadPath { .. })), "{id}: {member:?}");
     }
     let items = ["1/2".to_owned()];
     let member = SetPartitioner::start(&world.client, "/set", "a", items, Duration::from_millis(4));
-    assert!(matches!(member, Err(Error::BadPath { .. })), "{member:?}");
+    assert!(is_bad_path(&member), "{member:?}");
     within(world.end()).await;
 }
 

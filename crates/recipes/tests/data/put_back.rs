@@ -6,12 +6,12 @@ use crate::{
     world::{World, builder, within},
 };
 use ostler_client::{Acl, Bytes, Id, Perms};
-use ostler_recipes::queue::QueueBuilder;
+use ostler_recipes::queue::{DistributedQueue, QueueBuilder};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 fn under_lock(world: &World) -> QueueBuilder {
-    QueueBuilder::new(&world.client, "/q").lock_path("/locks")
+    DistributedQueue::builder(&world.client, "/q").lock_path("/locks")
 }
 
 /// A consumer's function that hands each item to the test, and fails with one of them a given number of times.
@@ -41,7 +41,7 @@ async fn a_failed_item_keeps_its_priority() {
         (9, ["other", "bad", "same", "bad"]),
     ] {
         let world = World::new().await;
-        let queue = under_lock(&world).build_priority(1).await.unwrap();
+        let queue = under_lock(&world).build_priority_queue(1).await.unwrap();
         for (item, priority) in [("bad", priority), ("same", priority), ("other", 7)] {
             queue.put(item, priority).await.unwrap();
         }
@@ -57,7 +57,7 @@ async fn a_failed_item_keeps_its_priority() {
 async fn item_that_always_fails_does_not_block_the_rest() {
     for before_refresh in [1, 2] {
         let world = World::new().await;
-        let queue = under_lock(&world).build_priority(before_refresh).await.unwrap();
+        let queue = under_lock(&world).build_priority_queue(before_refresh).await.unwrap();
         for (item, priority) in [("bad", -1), ("2", 2), ("1", 1), ("3", 3)] {
             queue.put(item, priority).await.unwrap();
         }
@@ -79,7 +79,7 @@ async fn item_that_always_fails_does_not_block_the_rest() {
 #[tokio::test]
 async fn a_failed_item_keeps_its_id() {
     let world = World::new().await;
-    let queue = under_lock(&world).build_id().await.unwrap();
+    let queue = under_lock(&world).build_id_queue().await.unwrap();
     queue.put("bad", "x").await.unwrap();
     queue.put("good", "y").await.unwrap();
     let (consume, mut from) = failing("bad", usize::MAX);
@@ -98,7 +98,7 @@ async fn a_failed_item_keeps_its_id() {
 async fn a_failed_item_is_due_again_later() {
     const AGAIN: Duration = Duration::from_millis(200);
     let world = World::new().await;
-    let queue = under_lock(&world).retry_after(AGAIN).build_delay().await.unwrap();
+    let queue = under_lock(&world).retry_after(AGAIN).build_delay_queue().await.unwrap();
     let now = SystemTime::now();
     queue.put("bad", now).await.unwrap();
     queue.put("soon", now + AGAIN / 2).await.unwrap();
@@ -118,7 +118,7 @@ async fn a_failed_item_is_due_again_later() {
 async fn refused_item_does_not_block_the_rest() {
     for lock in [false, true] {
         let world = World::new().await;
-        let builder = QueueBuilder::new(&world.client, "/q");
+        let builder = DistributedQueue::builder(&world.client, "/q");
         let queue = if lock { builder.lock_path("/locks") } else { builder }.build().await.unwrap();
         queue.put("refused").await.unwrap();
         let name = world.other.get_children("/q").await.unwrap().remove(0);
@@ -145,14 +145,14 @@ async fn refused_item_does_not_block_the_rest() {
 async fn item_too_large_to_be_put_back_does_not_block_the_rest() {
     const PACKET: usize = 1000;
     let world = World::new().await;
-    let queue = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.other, "/q").lock_path("/locks").build().await.unwrap();
     let large = "x".repeat(PACKET - 120);
     queue.put(&large).await.unwrap();
     queue.put("small").await.unwrap();
     let servers = format!("{}/w", world.server.addresses()[0]);
     let client = builder(&servers).max_packet(PACKET).connect().await.unwrap();
-    QueueBuilder::new(&client, "/q").build().await.unwrap().put(&large).await.unwrap();
-    let queue = QueueBuilder::new(&client, "/q").lock_path("/locks").build().await.unwrap();
+    DistributedQueue::builder(&client, "/q").build().await.unwrap().put(&large).await.unwrap();
+    let queue = DistributedQueue::builder(&client, "/q").lock_path("/locks").build().await.unwrap();
     let (to, mut from) = sink();
     let consumer = queue.consume(move |item: Bytes| {
         to.send(text(&item)).unwrap();

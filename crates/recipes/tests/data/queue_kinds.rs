@@ -8,7 +8,7 @@ use crate::{
     },
 };
 use ostler_client::{Bytes, Client, Error};
-use ostler_recipes::queue::{Consumer, QueueBuilder, SimpleDistributedQueue};
+use ostler_recipes::queue::{Consumer, DistributedQueue, QueueBuilder, SimpleDistributedQueue};
 use ostler_testkit::{CutPoint, TestServer};
 use std::{
     cell::Cell,
@@ -112,8 +112,8 @@ async fn a_simple_queue_survives_the_end_of_its_session_at_every_step() {
 
 /// Without a lock nothing comes twice. With one fault one item at most is lost.
 pub(crate) async fn nothing_comes_twice<S: Servers>(world: &World<S>) {
-    let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
-    let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
+    let producer = DistributedQueue::builder(&world.other, "/q").build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.client, "/q").build().await.unwrap();
     let tries = Tries::default();
     for item in ["a", "b", "c"] {
         tries.put(item, |item| producer.put(item)).await;
@@ -154,13 +154,13 @@ async fn take_all(client: &Client) -> Vec<String> {
 /// the other one took.
 async fn race(server: &Arc<TestServer>, number: usize, request: Option<u64>) -> (u64, Option<usize>) {
     let world = World::on(server.clone(), &format!("/race-{number}"), None).await;
-    let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
+    let producer = DistributedQueue::builder(&world.other, "/q").build().await.unwrap();
     let put = async |item: &str| producer.put(item).await.unwrap();
     put("first").await;
     let before = world.proxy.requests();
     let exchange = async {
         let (hand, mut from) = hand_out();
-        let consumer = QueueBuilder::new(&world.client, "/q").build().await.unwrap().consume(hand);
+        let consumer = DistributedQueue::builder(&world.client, "/q").build().await.unwrap().consume(hand);
         // Once the last one is taken, those before it are consumed.
         for item in ["second", "last"] {
             until_left(&world, "/q", 0).await;
@@ -204,7 +204,7 @@ async fn without_a_lock_an_item_that_another_consumer_took_is_not_delivered() {
 }
 
 fn under_lock(client: &Client) -> QueueBuilder {
-    QueueBuilder::new(client, "/q").lock_path("/locks")
+    DistributedQueue::builder(client, "/q").lock_path("/locks")
 }
 
 /// Waits until this number of znodes is left.
@@ -254,11 +254,11 @@ fn hand_out() -> (impl FnMut(Bytes) -> std::future::Ready<Result<(), Infallible>
 
 /// An item that is removed by its id is not consumed, and nothing else is lost.
 pub(crate) async fn remove_by_id<S: Servers>(world: &World<S>) {
-    let (producer, tries) = (under_lock(&world.other).build_id().await.unwrap(), Tries::default());
+    let (producer, tries) = (under_lock(&world.other).build_id_queue().await.unwrap(), Tries::default());
     for (item, id) in [("1", "z"), ("2", "a/b"), ("3", "z")] {
         tries.put(item, |item| producer.put(item, id)).await;
     }
-    let queue = under_lock(&world.client).build_id().await.unwrap();
+    let queue = under_lock(&world.client).build_id_queue().await.unwrap();
     world.let_client_see().await;
     let mut removed = 0;
     loop {
@@ -277,11 +277,12 @@ pub(crate) async fn remove_by_id<S: Servers>(world: &World<S>) {
 
 /// The order is that of the priorities, also when an item comes twice.
 pub(crate) async fn by_priority<S: Servers>(world: &World<S>) {
-    let (producer, tries) = (under_lock(&world.other).build_priority(1).await.unwrap(), Tries::default());
+    let (producer, tries) =
+        (under_lock(&world.other).build_priority_queue(1).await.unwrap(), Tries::default());
     for (item, priority) in [("later", 5), ("first", -1), ("second", 0)] {
         tries.put(item, |item| producer.put(item, priority)).await;
     }
-    let queue = under_lock(&world.client).build_priority(1).await.unwrap();
+    let queue = under_lock(&world.client).build_priority_queue(1).await.unwrap();
     world.let_client_see().await;
     let (hand, from) = hand_out();
     let items = consume(world, 0, (queue.consume(hand), from)).await;
@@ -290,14 +291,14 @@ pub(crate) async fn by_priority<S: Servers>(world: &World<S>) {
 
 /// Nothing comes out before its time, and what is due comes in the order of that.
 pub(crate) async fn when_due<S: Servers>(world: &World<S>) {
-    let (producer, tries) = (under_lock(&world.other).build_delay().await.unwrap(), Tries::default());
+    let (producer, tries) = (under_lock(&world.other).build_delay_queue().await.unwrap(), Tries::default());
     let now = SystemTime::now();
     tries.put("never", |item| producer.put(item, now + LONG)).await;
     let never = producer.len().await.unwrap();
     for (item, due) in [("soon", now + SOON), ("before", now - LONG)] {
         tries.put(item, |item| producer.put(item, due)).await;
     }
-    let queue = under_lock(&world.client).build_delay().await.unwrap();
+    let queue = under_lock(&world.client).build_delay_queue().await.unwrap();
     world.let_client_see().await;
     let (hand, from) = hand_out();
     let items = consume(world, never, (queue.consume(hand), from)).await;
@@ -331,7 +332,7 @@ async fn ids_priorities_and_delays() {
             async { Ok::<_, Infallible>(()) }
         }
     };
-    let ids = QueueBuilder::new(&world.client, "/ids").build_id().await.unwrap();
+    let ids = DistributedQueue::builder(&world.client, "/ids").build_id_queue().await.unwrap();
     for (item, id) in [("1", "z"), ("2", "a/b"), ("3", "z"), ("4", "a/b|c")] {
         ids.put(item, id).await.unwrap();
     }
@@ -342,7 +343,8 @@ async fn ids_priorities_and_delays() {
     assert_eq!(next(&mut from, 1).await, ["2"]);
     drop(consumer);
 
-    let priorities = QueueBuilder::new(&world.client, "/priorities").build_priority(1).await.unwrap();
+    let priorities =
+        DistributedQueue::builder(&world.client, "/priorities").build_priority_queue(1).await.unwrap();
     for (item, priority) in [("later", 5), ("first", -1), ("second", 0)] {
         priorities.put(item, priority).await.unwrap();
     }
@@ -350,7 +352,7 @@ async fn ids_priorities_and_delays() {
     assert_eq!(next(&mut from, 3).await, ["first", "second", "later"]);
     drop(consumer);
 
-    let delays = QueueBuilder::new(&world.client, "/delays").build_delay().await.unwrap();
+    let delays = DistributedQueue::builder(&world.client, "/delays").build_delay_queue().await.unwrap();
     let now = SystemTime::now();
     delays.put("never", now + LONG).await.unwrap();
     delays.put("soon", now + Duration::from_millis(50)).await.unwrap();
@@ -369,7 +371,7 @@ async fn a_simple_queue() {
     let queue = SimpleDistributedQueue::new(&world.client, "/deep/q");
     assert_eq!(queue.peek().await.unwrap(), None);
     assert_eq!(queue.poll().await.unwrap(), None);
-    assert_eq!(queue.poll_at_most(Duration::from_millis(20)).await.unwrap(), None);
+    assert_eq!(queue.poll_within(Duration::from_millis(20)).await.unwrap(), None);
     within(world.no_watches()).await;
     let taking = tokio::spawn({
         let queue = queue.clone();
@@ -384,7 +386,7 @@ async fn a_simple_queue() {
     assert_eq!(&within(taking).await.unwrap().unwrap()[..], b"1");
     assert_eq!(queue.peek().await.unwrap().as_deref(), Some(&b"2"[..]));
     assert_eq!(queue.poll().await.unwrap().as_deref(), Some(&b"2"[..]));
-    assert_eq!(queue.poll_at_most(Duration::MAX).await.unwrap().as_deref(), Some(&b"3"[..]));
+    assert_eq!(queue.poll_within(Duration::MAX).await.unwrap().as_deref(), Some(&b"3"[..]));
     assert_eq!(queue.poll().await.unwrap(), None);
     within(world.end()).await;
 }
@@ -395,8 +397,8 @@ async fn polling_a_simple_queue_ends_at_its_limit_without_a_connection() {
     let queue = SimpleDistributedQueue::new(&world.client, "/q");
     queue.offer("a").await.unwrap();
     world.proxy.block();
-    assert_eq!(within(queue.poll_at_most(Duration::from_millis(30))).await.unwrap(), None);
+    assert_eq!(within(queue.poll_within(Duration::from_millis(30))).await.unwrap(), None);
     world.proxy.heal();
-    assert_eq!(within(queue.poll_at_most(PATIENCE)).await.unwrap().unwrap(), "a");
+    assert_eq!(within(queue.poll_within(PATIENCE)).await.unwrap().unwrap(), "a");
     within(world.end()).await;
 }

@@ -5,9 +5,12 @@ use crate::{
     world::{World, at_every_cut, until_answered, with_expiry_after_every_request, within},
 };
 use ostler_client::{Bytes, Error};
-use ostler_recipes::queue::{Consumer, DistributedQueue, ErrorMode, QueueBuilder};
-use std::convert::Infallible;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use ostler_recipes::queue::{Consumer, DistributedQueue, ErrorMode};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::sync::{
+    Notify,
+    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+};
 
 pub(crate) fn text(item: &Bytes) -> String {
     String::from_utf8_lossy(item).into_owned()
@@ -39,10 +42,10 @@ pub(crate) async fn next(from: &mut UnboundedReceiver<String>, count: usize) -> 
 
 /// With a lock path nothing is lost, whatever happens to the consumer's connection; twice is possible.
 pub(crate) async fn nothing_is_lost<S: Servers>(world: &World<S>) {
-    let producer = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();
+    let producer = DistributedQueue::builder(&world.other, "/q").lock_path("/locks").build().await.unwrap();
     until_answered(|| producer.put("a")).await.unwrap();
     until_answered(|| producer.put_multi(&[b"b", b"c"])).await.unwrap();
-    let queue = QueueBuilder::new(&world.client, "/q").lock_path("/locks").build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.client, "/q").lock_path("/locks").build().await.unwrap();
     let (to, mut from) = sink();
     let consumer = consume(&queue, &to);
     let mut seen = Vec::new();
@@ -77,7 +80,7 @@ async fn under_a_lock_nothing_is_lost_when_the_session_ends() {
 }
 
 pub(crate) async fn put<S: Servers>(world: &World<S>) {
-    let queue = QueueBuilder::new(&world.client, "/q").build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.client, "/q").build().await.unwrap();
     let (mut done, mut unknown) = (0, 0);
     for item in 0..3 {
         match queue.put(item.to_string()).await {
@@ -106,12 +109,12 @@ async fn producers_are_told_of_the_end_of_their_session() {
 async fn curator_623_a_consumer_goes_on_after_a_reconnect() {
     for lock in [false, true] {
         let world = World::new().await;
-        let mut builder = QueueBuilder::new(&world.client, "/q");
+        let mut builder = DistributedQueue::builder(&world.client, "/q");
         if lock {
             builder = builder.lock_path("/locks");
         }
         let queue = builder.build().await.unwrap();
-        let producer = QueueBuilder::new(&world.other, "/q").build().await.unwrap();
+        let producer = DistributedQueue::builder(&world.other, "/q").build().await.unwrap();
         let (to, mut from) = sink();
         let consumer = consume(&queue, &to);
         producer.put("1").await.unwrap();
@@ -136,8 +139,8 @@ async fn curator_623_a_consumer_goes_on_after_a_reconnect() {
 #[tokio::test]
 async fn item_of_a_consumer_that_dies_goes_to_another() {
     let world = World::new().await;
-    let dying = QueueBuilder::new(&world.client, "/q").lock_path("/locks").build().await.unwrap();
-    let queue = QueueBuilder::new(&world.other, "/q").lock_path("/locks").build().await.unwrap();
+    let dying = DistributedQueue::builder(&world.client, "/q").lock_path("/locks").build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.other, "/q").lock_path("/locks").build().await.unwrap();
     queue.put("a").await.unwrap();
     let (to, mut from) = sink();
     let stuck = to.clone();
@@ -154,13 +157,70 @@ async fn item_of_a_consumer_that_dies_goes_to_another() {
     within(world.no_ephemerals()).await;
 }
 
+/// A consumer that is closed ends its present item, and takes no other.
+#[tokio::test]
+async fn a_consumer_that_is_closed_ends_its_item() {
+    for lock in [false, true] {
+        let world = World::new().await;
+        let mut builder = DistributedQueue::builder(&world.client, "/q");
+        if lock {
+            builder = builder.lock_path("/locks");
+        }
+        let queue = builder.await.unwrap();
+        queue.put("a").await.unwrap();
+        queue.put("b").await.unwrap();
+        let (to, mut from) = sink();
+        let gate = Arc::new(Notify::new());
+        let consumer = queue.consume({
+            let gate = gate.clone();
+            move |item| {
+                let (to, gate) = (to.clone(), gate.clone());
+                async move {
+                    to.send(format!("begins {}", text(&item))).unwrap();
+                    gate.notified().await;
+                    to.send(format!("ends {}", text(&item))).unwrap();
+                    Ok::<_, Infallible>(())
+                }
+            }
+        });
+        assert_eq!(next(&mut from, 1).await, ["begins a"]);
+        let mut closing = Box::pin(consumer.close());
+        assert!(tokio::time::timeout(Duration::from_millis(20), &mut closing).await.is_err());
+        gate.notify_one();
+        within(closing).await;
+        assert_eq!(next(&mut from, 1).await, ["ends a"]);
+        assert!(from.try_recv().is_err(), "it takes no more");
+        assert_eq!(queue.len().await.unwrap(), 1);
+        within(consumer.close()).await;
+        within(world.end()).await;
+    }
+}
+
+/// It waits for items, and for a connection.
+#[tokio::test]
+async fn a_consumer_without_an_item_is_closed_at_once() {
+    for cut_off in [false, true] {
+        let world = World::new().await;
+        let queue = DistributedQueue::builder(&world.client, "/q").await.unwrap();
+        let (to, _from) = sink();
+        let consumer = consume(&queue, &to);
+        within(world.until(|counts| counts.watches == 1)).await;
+        if cut_off {
+            world.proxy.block();
+        }
+        within(consumer.close()).await;
+        world.proxy.heal();
+        within(world.end()).await;
+    }
+}
+
 #[tokio::test]
 async fn failed_item_is_put_back_or_deleted() {
     for (mode, expected) in
         [(ErrorMode::Requeue, vec!["bad", "good", "bad"]), (ErrorMode::Delete, vec!["bad", "good"])]
     {
         let world = World::new().await;
-        let builder = QueueBuilder::new(&world.client, "/q").lock_path("/locks").error_mode(mode);
+        let builder = DistributedQueue::builder(&world.client, "/q").lock_path("/locks").error_mode(mode);
         let queue = builder.build().await.unwrap();
         queue.put("bad").await.unwrap();
         queue.put("good").await.unwrap();
@@ -183,7 +243,7 @@ async fn failed_item_is_put_back_or_deleted() {
 #[tokio::test]
 async fn a_full_queue_lets_producers_wait() {
     let world = World::new().await;
-    let queue = QueueBuilder::new(&world.client, "/q").max_items(2).build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.client, "/q").max_items(2).build().await.unwrap();
     queue.put("1").await.unwrap();
     queue.put("2").await.unwrap();
     let third = tokio::spawn({
@@ -202,7 +262,7 @@ async fn a_full_queue_lets_producers_wait() {
 #[tokio::test]
 async fn a_producer_that_waits_is_told_that_the_client_is_closed() {
     let world = World::new().await;
-    let queue = QueueBuilder::new(&world.client, "/q").max_items(1).build().await.unwrap();
+    let queue = DistributedQueue::builder(&world.client, "/q").max_items(1).build().await.unwrap();
     queue.put("1").await.unwrap();
     let second = tokio::spawn(async move { queue.put("2").await });
     within(world.until(|counts| counts.watches == 1)).await;

@@ -10,7 +10,7 @@ use ostler_recipes::{
     counter::SharedCount,
     nodes::{GroupMember, PersistentNode},
     partitioner::SetPartitioner,
-    queue::QueueBuilder,
+    queue::DistributedQueue,
 };
 use std::{convert::Infallible, future::pending, time::Duration};
 use tokio::sync::mpsc;
@@ -47,7 +47,7 @@ async fn a_node_of_a_runtime_that_ends_is_deleted() {
         let world = World::new().await;
         let client = world.client.clone();
         elsewhere(async move {
-            let node = PersistentNode::builder(&client, mode, "/n", b"").start().unwrap();
+            let node = PersistentNode::builder(&client, "/n", b"").mode(mode).start().unwrap();
             node.created().await.unwrap();
             keep(node);
         })
@@ -105,7 +105,7 @@ async fn a_share_of_a_runtime_that_ends_is_let_go_of() {
     let mut next = member(&world.other, "b");
     patiently("the next one has it all", async {
         loop {
-            let mut share = next.acquire().await.unwrap();
+            let share = next.acquire().await.unwrap();
             if share.items() == ["1"] {
                 return share.release().await.unwrap();
             }
@@ -141,7 +141,7 @@ async fn a_share_that_outlives_its_runtime_is_let_go_of_when_it_is_dropped() {
 #[tokio::test]
 async fn an_item_that_is_consumed_in_a_runtime_that_ends_is_left_to_others() {
     let world = World::new().await;
-    let queue = |client: &Client| QueueBuilder::new(client, "/q").lock_path("/q-locks").build();
+    let queue = |client: &Client| DistributedQueue::builder(client, "/q").lock_path("/q-locks").build();
     let (ours, theirs) = (queue(&world.client).await.unwrap(), queue(&world.other).await.unwrap());
     ours.put(b"1").await.unwrap();
     elsewhere(async move {

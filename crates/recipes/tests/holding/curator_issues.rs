@@ -412,14 +412,15 @@ async fn curator_621_and_276_a_downgrade_lets_no_writer_in() {
     let world = World::start().await;
     let (a, b, c) = (world.client().await, world.client().await, world.client().await);
     let lock = InterProcessReadWriteLock::new(&a, "/rw");
-    let writer = lock.write().await.unwrap();
-    let waiting = tokio::spawn(async move { InterProcessReadWriteLock::new(&b, "/rw").write().await });
+    let writer = lock.acquire_write().await.unwrap();
+    let waiting =
+        tokio::spawn(async move { InterProcessReadWriteLock::new(&b, "/rw").acquire_write().await });
     world.until("waits", |n| (n.ephemerals, n.watches) == (2, 1)).await;
     let token = writer.token();
     let reader = patiently("downgraded", writer.downgrade()).await.unwrap();
     assert_eq!(lock.writer_nodes().await.unwrap().len(), 1);
     // Another reader comes after the writer that waits.
-    let late = tokio::spawn(async move { InterProcessReadWriteLock::new(&c, "/rw").read().await });
+    let late = tokio::spawn(async move { InterProcessReadWriteLock::new(&c, "/rw").acquire_read().await });
     world.until("both wait", |n| (n.ephemerals, n.watches) == (3, 2)).await;
     assert!(!waiting.is_finished() && !late.is_finished());
     assert!(reader.is_held());

@@ -139,8 +139,8 @@ async fn a_writer_that_becomes_a_reader_keeps_its_place_at_the_last_number() {
     let world = world_from(LAST, &["/a"]).await;
     let [a, b, _] = three_clients(&world).await;
     let (ours, others) = (InterProcessReadWriteLock::new(&a, "/a"), InterProcessReadWriteLock::new(&b, "/a"));
-    let writer = ours.write().await.unwrap();
-    let mut next = pin!(others.write());
+    let writer = ours.acquire_write().await.unwrap();
+    let mut next = pin!(others.acquire_write());
     tokio::select! {
         biased;
         _ = &mut next => panic!("two write at once"),

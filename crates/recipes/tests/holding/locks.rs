@@ -12,7 +12,7 @@ use ostler_recipes::{
 };
 use ostler_testkit::{CutPoint, Direction, Op, SeenFrame};
 use std::{pin::pin, time::Duration};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 
 const BRIEFLY: Duration = Duration::from_millis(60);
 
@@ -126,7 +126,7 @@ async fn readers_and_writers_are_asked_to_give_their_locks_up() {
         (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
     let mut readers = tokio::task::JoinSet::new();
     for _ in 0..2 {
-        let guard = ours.read().await.unwrap();
+        let guard = ours.acquire_read().await.unwrap();
         readers.spawn(async move {
             guard.revocation_requested().await.unwrap();
             guard.fence().verify().await.unwrap();
@@ -139,7 +139,7 @@ async fn readers_and_writers_are_asked_to_give_their_locks_up() {
     }
     patiently("released", readers.join_all()).await;
 
-    let writer = ours.write().await.unwrap();
+    let writer = ours.acquire_write().await.unwrap();
     let writing = tokio::spawn(async move {
         writer.revocation_requested().await.unwrap();
         writer.downgrade().await.unwrap()
@@ -155,7 +155,7 @@ async fn readers_and_writers_are_asked_to_give_their_locks_up() {
     asked.unwrap();
     reader.release().await.unwrap();
 
-    let writer = patiently("free", ours.write()).await.unwrap();
+    let writer = patiently("free", ours.acquire_write()).await.unwrap();
     let (asked, ()) = tokio::join!(writer.revocation_requested(), async {
         world.until("the writer watches", |c| c.watches == 1).await;
         b.delete(writer.fence().node()).await.unwrap();
@@ -173,13 +173,15 @@ async fn a_writer_that_has_lost_the_lock_becomes_no_reader() {
     let (ours, other) =
         (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
     let me = Owner::new();
-    let guards = [ours.write_as(&me).await.unwrap(), ours.write_as(&me).await.unwrap()];
+    let guards = [ours.acquire_write_as(&me).await.unwrap(), ours.acquire_write_as(&me).await.unwrap()];
     world.expire(&a).await;
     patiently("the client knows", guards[0].fence().session().ended()).await;
-    patiently("free", other.write()).await.unwrap().release().await.unwrap();
-    let again = patiently("another session", ours.read_as(&me)).await.unwrap();
+    patiently("free", other.acquire_write()).await.unwrap().release().await.unwrap();
+    let again = patiently("another session", ours.acquire_read_as(&me)).await.unwrap();
     let [one, two] = guards;
-    for reading in [patiently("read", one.read()).await, patiently("downgraded", two.downgrade()).await] {
+    for reading in
+        [patiently("read", one.acquire_read()).await, patiently("downgraded", two.downgrade()).await]
+    {
         let reading = reading.map(|guard| guard.is_held());
         assert!(reading.as_ref().is_err_and(Error::is_not_held), "{reading:?}");
     }
@@ -193,14 +195,14 @@ async fn a_writer_that_has_lost_the_lock_becomes_no_reader() {
 async fn a_writer_that_does_not_know_of_its_loss_becomes_no_reader() {
     let world = World::start().await;
     let (proxy, ours) = world.proxied().await;
-    let writer = InterProcessReadWriteLock::new(&ours, "/rw").write().await.unwrap();
+    let writer = InterProcessReadWriteLock::new(&ours, "/rw").acquire_write().await.unwrap();
     let mut held = proxy.hold_at(CutPoint::BeforeRequest(proxy.requests() + 1));
     let expire = async {
         held.reached().await.unwrap();
         world.expire(&ours).await;
         held.pass();
     };
-    let (reading, ()) = patiently("read", async { tokio::join!(writer.read(), expire) }).await;
+    let (reading, ()) = patiently("read", async { tokio::join!(writer.acquire_read(), expire) }).await;
     let reading = reading.map(|guard| guard.is_held());
     assert!(reading.as_ref().is_err_and(Error::is_not_held), "{reading:?}");
     drop(writer);
@@ -212,20 +214,22 @@ async fn readers_share_and_writers_do_not() {
     let world = World::start().await;
     let (a, b, c) = (world.client().await, world.client().await, world.client().await);
     let locks = [&a, &b, &c].map(|client| InterProcessReadWriteLock::new(client, "/rw"));
-    let (one, two) = (locks[0].read().await.unwrap(), locks[1].read().await.unwrap());
+    let (one, two) = (locks[0].acquire_read().await.unwrap(), locks[1].acquire_read().await.unwrap());
     assert_eq!(locks[2].reader_nodes().await.unwrap().len(), 2);
     let me = Owner::new();
-    assert!(locks[2].write_as_within(&me, BRIEFLY).await.unwrap().is_none());
+    assert!(locks[2].acquire_write_as_within(&me, BRIEFLY).await.unwrap().is_none());
+    assert!(locks[2].acquire_write_within(BRIEFLY).await.unwrap().is_none());
+    assert!(locks[2].acquire_read_within(BRIEFLY).await.unwrap().is_some());
     let writer = tokio::spawn({
         let lock = locks[2].clone();
-        async move { lock.write().await.unwrap() }
+        async move { lock.acquire_write().await.unwrap() }
     });
     world.until("waits for the last reader", |c| (c.ephemerals, c.watches) == (3, 1)).await;
     // The nearest goes first: the other one still reads.
     two.release().await.unwrap();
     world.until("waits for the other", |c| (c.ephemerals, c.watches) == (2, 1)).await;
     assert!(!writer.is_finished());
-    assert!(locks[1].read_as_within(&me, BRIEFLY).await.unwrap().is_none(), "behind the writer");
+    assert!(locks[1].acquire_read_as_within(&me, BRIEFLY).await.unwrap().is_none(), "behind the writer");
     one.release().await.unwrap();
     let writer = patiently("writes", writer).await.unwrap();
     writer.multi().create("/x", b"").await.unwrap();
@@ -238,23 +242,23 @@ async fn both_sides_of_a_read_write_lock_are_reentrant() {
     let world = World::start().await;
     let client = world.client().await;
     let (lock, me) = (InterProcessReadWriteLock::new(&client, "/rw"), Owner::new());
-    let writer = lock.write_as(&me).await.unwrap();
-    let again = lock.write_as(&me).await.unwrap();
-    let reader = patiently("at once", lock.read_as(&me)).await.unwrap();
-    let nested = lock.read_as(&me).await.unwrap();
+    let writer = lock.acquire_write_as(&me).await.unwrap();
+    let again = lock.acquire_write_as(&me).await.unwrap();
+    let reader = patiently("at once", lock.acquire_read_as(&me)).await.unwrap();
+    let nested = lock.acquire_read_as(&me).await.unwrap();
     assert_eq!(client.get_children("/rw").await.unwrap().len(), 2);
     // A writer that also reads may write again.
-    let third = patiently("at once", lock.write_as(&me)).await.unwrap();
+    let third = patiently("at once", lock.acquire_write_as(&me)).await.unwrap();
     for writer in [writer, again, third] {
         writer.release().await.unwrap();
     }
     assert_eq!(lock.writer_nodes().await.unwrap().len(), 0);
-    let refused = lock.write_as(&me).await.unwrap_err();
+    let refused = lock.acquire_write_as(&me).await.unwrap_err();
     assert!(matches!(refused, Error::WouldWaitForItself { .. }), "{refused}");
     reader.release().await.unwrap();
     assert!(nested.is_held());
     nested.release().await.unwrap();
-    patiently("free", lock.write_as(&me)).await.unwrap().release().await.unwrap();
+    patiently("free", lock.acquire_write_as(&me)).await.unwrap().release().await.unwrap();
     world.until_clean("reentrance").await;
 }
 
@@ -370,15 +374,23 @@ async fn a_multi_lock_has_all_or_none() {
     ]);
     let guard = all.acquire().await.unwrap();
     assert!(guard.is_held() && guard.guards().len() == 4);
+    assert!(timeout(BRIEFLY, guard.lost()).await.is_err());
+    b.delete(guard.guards()[2].node()).await.unwrap();
+    patiently("one is lost", guard.lost()).await;
+    guard.release().await.unwrap();
+    let none = InterProcessMultiLock::of([]).acquire().await.unwrap();
+    assert!(timeout(BRIEFLY, none.lost()).await.is_err(), "nothing can be lost");
+
+    let guard = all.acquire().await.unwrap();
     assert!(InterProcessMutex::new(&b, "/m").acquire_within(BRIEFLY).await.unwrap().is_none());
-    let reader = InterProcessReadWriteLock::new(&b, "/r").read().await.unwrap();
+    let reader = InterProcessReadWriteLock::new(&b, "/r").acquire_read().await.unwrap();
     assert!(reader.is_held());
     reader.release().await.unwrap();
     guard.release().await.unwrap();
     world.until_clean("released").await;
 
     // The last one is taken, so none is kept.
-    let taken = InterProcessReadWriteLock::new(&b, "/w").write().await.unwrap();
+    let taken = InterProcessReadWriteLock::new(&b, "/w").acquire_write().await.unwrap();
     assert!(all.acquire_within(BRIEFLY).await.unwrap().is_none());
     world.until("all given back", |c| (c.ephemerals, c.watches) == (1, 0)).await;
     drop(taken);
@@ -431,8 +443,8 @@ async fn futures_can_be_spawned_wherever_they_come_from() {
     is_send(&mutex.acquire());
     is_send(&mutex.acquire_as_within(&Owner::new(), BRIEFLY));
     let lock = InterProcessReadWriteLock::new(&client, "/a");
-    is_send(&lock.read());
-    is_send(&lock.write());
+    is_send(&lock.acquire_read());
+    is_send(&lock.acquire_write());
     is_send(&InterProcessSemaphore::new(&client, "/a", 1).acquire_many(2));
     is_send(&InterProcessMultiLock::new(&client, ["/a"]).acquire());
     is_send(&ostler_recipes::leader::UnfairElection::new(&client, "/a", "").campaign());
@@ -462,11 +474,11 @@ async fn is_held_by_answers_while_the_owner_waits() {
 async fn an_owner_that_waits_to_read_is_not_let_wait_to_write() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
-    let other = InterProcessReadWriteLock::new(&a, "/a").write().await.unwrap();
+    let other = InterProcessReadWriteLock::new(&a, "/a").acquire_write().await.unwrap();
     let (lock, me) = (InterProcessReadWriteLock::new(&b, "/a"), Owner::new());
-    let mut reading = pin!(lock.read_as(&me));
+    let mut reading = pin!(lock.acquire_read_as(&me));
     assert!(reading.as_mut().now_or_never().is_none());
-    let writing = patiently("told at once", lock.write_as(&me)).await;
+    let writing = patiently("told at once", lock.acquire_write_as(&me)).await;
     assert!(matches!(writing, Err(Error::WouldWaitForItself { .. })), "{writing:?}");
     other.release().await.unwrap();
     patiently("our turn", reading).await.unwrap().release().await.unwrap();
@@ -478,9 +490,9 @@ async fn an_owner_that_waits_to_read_is_not_let_wait_to_write() {
 async fn an_owner_that_waits_to_write_reads_under_its_write_lock() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
-    let other = InterProcessReadWriteLock::new(&a, "/a").write().await.unwrap();
+    let other = InterProcessReadWriteLock::new(&a, "/a").acquire_write().await.unwrap();
     let (lock, me) = (InterProcessReadWriteLock::new(&b, "/a"), Owner::new());
-    let both = async { tokio::join!(lock.write_as(&me), lock.read_as(&me)) };
+    let both = async { tokio::join!(lock.acquire_write_as(&me), lock.acquire_read_as(&me)) };
     let release = async {
         world.until("waits", |c| c.watches == 1).await;
         other.release().await.unwrap();

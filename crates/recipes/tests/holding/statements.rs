@@ -62,7 +62,7 @@ async fn r1_a_holder_can_take_the_lock_again() {
     let (me, you) = (Owner::new(), Owner::new());
     let first = lock.acquire_as(&me).await.unwrap();
     let second = lock.clone().acquire_as(&me).await.unwrap();
-    let third = second.again();
+    let third = second.another_guard();
     assert_eq!((first.token(), first.node()), (third.token(), third.node()));
     assert!(lock.is_held_by(&me) && !lock.is_held_by(&you));
     assert!(lock.acquire_as_within(&you, Duration::from_millis(50)).await.unwrap().is_none());
@@ -315,6 +315,13 @@ async fn r7_a_latch_from_start_to_close() {
     let latch = LeaderLatch::new(&client, "/latch", "me");
     let mut changes = latch.changes();
     assert!(matches!(latch.state(), LatchState::Latent) && !latch.has_leadership());
+    // Nothing would ever end this wait.
+    for waited in [
+        patiently("at once", latch.wait_for_leadership()).await.map(Some),
+        patiently("at once", latch.wait_for_leadership_within(Duration::MAX)).await,
+    ] {
+        assert!(matches!(waited, Err(Error::NotStarted { .. })), "{waited:?}");
+    }
     latch.start();
     latch.start();
     let fence = patiently("leads", latch.wait_for_leadership()).await.unwrap();

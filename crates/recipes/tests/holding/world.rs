@@ -176,11 +176,11 @@ impl Recipe {
                 Ok(Held::new(lease.fence().clone(), async move { lease.release().await }))
             }
             Recipe::Write => {
-                let guard = InterProcessReadWriteLock::new(client, path).write().await?;
+                let guard = InterProcessReadWriteLock::new(client, path).acquire_write().await?;
                 Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
             }
             Recipe::Read => {
-                let guard = InterProcessReadWriteLock::new(client, path).read().await?;
+                let guard = InterProcessReadWriteLock::new(client, path).acquire_read().await?;
                 Ok(Held::new(guard.fence().clone(), async move { guard.release().await }))
             }
             Recipe::Latch => {

@@ -166,12 +166,14 @@ async fn read_write(control: &Arc<JobControl>, client: &Client) {
     while wants(control).await {
         let owner = Owner::new();
         if control.below(3) > 0 {
-            let Ok(Some(guard)) = lock.write_as_within(&owner, patience(control)).await else { continue };
+            let Ok(Some(guard)) = lock.acquire_write_as_within(&owner, patience(control)).await else {
+                continue;
+            };
             hold(control, Resource::ReadWrite, guard.fence()).await;
             if control.below(3) > 0 {
                 let _ = guard.release().await;
             }
-        } else if let Ok(Some(guard)) = lock.read_as_within(&owner, patience(control)).await {
+        } else if let Ok(Some(guard)) = lock.acquire_read_as_within(&owner, patience(control)).await {
             control.pause(PAUSE_MS).await;
             let _ = guard.release().await;
         }

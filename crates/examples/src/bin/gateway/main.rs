@@ -121,7 +121,9 @@ impl Gateway {
         head: &Parts,
         body: &Bytes,
     ) -> Result<Response<Body>, Failed> {
-        let error = match self.upstream.ask(&instance.build_uri(&[]), head, body).await {
+        // An instance without a URI is tried as one whose URI is empty, and fails.
+        let uri = instance.build_uri(&[]).unwrap_or_default();
+        let error = match self.upstream.ask(&uri, head, body).await {
             Ok(answer) => return Ok(answer),
             Err(error) => error,
         };

@@ -70,7 +70,7 @@ impl Results {
 
     /// Lets the database refuse the leaders before this one.
     pub(crate) async fn take_over(&self, token: Token) -> Result<Outcome> {
-        Ok(outcome(self.database.execute(TAKE_OVER, &[&number(token), &self.name]).await?))
+        Ok(outcome(self.database.execute(TAKE_OVER, &[&token.as_i64(), &self.name]).await?))
     }
 
     /// The first job without a result.
@@ -80,16 +80,11 @@ impl Results {
 
     /// Writes a result, unless a later leader has taken over.
     pub(crate) async fn write(&self, token: Token, job: i64, result: &str) -> Result<Outcome> {
-        let rows = self.database.execute(&self.write, &[&number(token), &job, &self.name, &result]).await?;
+        let rows = self.database.execute(&self.write, &[&token.as_i64(), &job, &self.name, &result]).await?;
         Ok(outcome(rows))
     }
 }
 
 fn outcome(rows: u64) -> Outcome {
     if rows == 0 { Outcome::Refused } else { Outcome::Written }
-}
-
-/// PostgreSQL has no unsigned numbers. A zxid that does not fit would need an epoch above two billion.
-fn number(token: Token) -> i64 {
-    i64::try_from(token.number()).unwrap_or(i64::MAX)
 }

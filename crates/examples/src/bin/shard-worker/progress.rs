@@ -4,14 +4,17 @@
 //! however long it was paused. The znode also has the token of its writer, as a store outside of ZooKeeper needs it.
 
 use ostler_client::paths;
-use ostler_recipes::{Result, fencing::Fence};
+use ostler_recipes::{
+    Result,
+    fencing::{Fence, Token},
+};
 use serde::{Deserialize, Serialize};
 
 /// The data of a shard's znode.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Record {
-    token: u64,
+    token: Option<Token>,
     worker: String,
     steps: u64,
 }
@@ -41,7 +44,7 @@ impl Progress {
         // Data that is no record counts as none.
         let before: Record =
             read.as_deref().and_then(|data| serde_json::from_slice(data).ok()).unwrap_or_default();
-        let token = fence.token().number();
+        let token = Some(fence.token());
         let next = Record { token, worker: self.worker.clone(), steps: before.steps + 1 };
         // Numbers and text can be written as JSON.
         let data = serde_json::to_vec(&next).unwrap_or_default();
