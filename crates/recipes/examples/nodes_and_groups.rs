@@ -76,7 +76,7 @@ async fn divided(a: &Client, b: &Client) -> Done {
     alone.release().await?;
     let (mine, yours) = try_join!(of_a.acquire(), of_b.acquire())?;
     println!("set: a owns {:?}, b {:?}", mine.items(), yours.items());
-    println!("set: the token of 2 is {:?}", yours.token("2"));
+    println!("set: the token of 2 is {}", yours.token("2").ok_or("another one owns 2")?);
     try_join!(mine.release(), yours.release())?;
     Ok(())
 }

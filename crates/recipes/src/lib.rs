@@ -45,9 +45,9 @@
 //!   Each async function waits.
 //! - Tasks run in the client's [runtime](ostler_client::Client::runtime). So a recipe can be made anywhere, and goes on
 //!   when the runtime ends in which it was made. Futures must be awaited within a tokio runtime.
-//! - What works in the background, or keeps a znode, ends when it is dropped. Its `close` does the same and waits for it,
-//!   and can be called again. What is held has `release` instead, which can be called once.
-//! - An adjective or a participle waits: `created`, `initialized`, `joined`, `lost`. What begins with `is_` or `has_` asks,
+//! - A value that works in the background, or keeps a znode, ends when it is dropped. Its `close` does the same and waits
+//!   for it, and can be called again. Guards, leases and shares have `release` instead, which can be called once.
+//! - An adjective or a participle waits: `created`, `initialized`, `joined`, `lost`. A name with `is_` or `has_` asks,
 //!   without a request.
 //! - `_within` limits the time of a wait. After that time there is `None`, or `false`.
 //! - A guard of a lock, a lease or a leadership dereferences to its [`Fence`](fencing::Fence): `guard.token()`,
