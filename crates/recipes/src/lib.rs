@@ -48,7 +48,7 @@
 //! - A value that works in the background, or keeps a znode, ends when it is dropped. Its `close` does the same and waits
 //!   for it, and can be called again. Guards, leases and shares have `release` instead, which can be called once.
 //! - An adjective or a participle waits: `created`, `initialized`, `joined`, `lost`. A name with `is_` or `has_` asks,
-//!   without a request.
+//!   and sends a request only if it is async.
 //! - `_within` limits the time of a wait. After that time there is `None`, or `false`.
 //! - A guard of a lock, a lease or a leadership dereferences to its [`Fence`](fencing::Fence): `guard.token()`,
 //!   `guard.is_held()`, `guard.lost().await`, `guard.multi()`. A [`MultiGuard`](lock::MultiGuard) does not, because it has
