@@ -55,7 +55,7 @@ pub(crate) const STEPS: [Step; 12] = [
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
-    Step { needs: &[Need::Simulator], ..step("sim", "the simulator runs 120 seeds", sim) },
+    Step { needs: &[Need::Simulator], ..step("sim", "the simulator runs 80 seeds", sim) },
     step("doc", "the documentation builds without a warning", doc),
     step("fuzz", "every fuzz target runs for some seconds (fuzz/run)", fuzz),
     Step {
@@ -79,9 +79,9 @@ const TESTS_PER_CORE: usize = 2;
 /// Seconds for each fuzz target: usually, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("3", "600");
 /// The number of simulator seeds that run every time.
-const SIM_SEEDS: &str = "60";
+const SIM_SEEDS: &str = "40";
 /// The number of new seeds: usually, and in the long form.
-const SIM_SEEDS_FRESH: (&str, &str) = ("60", "10000");
+const SIM_SEEDS_FRESH: (&str, &str) = ("40", "10000");
 /// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";
