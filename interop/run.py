@@ -27,7 +27,7 @@ from harness.server import OSTLER, arguments, command
 
 LOGS = os.path.join(CHECKOUT, "target", "interop")
 CI = os.environ.get("CI") == "true"
-LONGEST_S = {True: 300, False: 1500}  # of one check, quick and not
+LONGEST_S = {True: 900, False: 1500}  # of one check, quick and not
 SHOWN_LINES = 25  # of the log of each check that failed, shown again at the end
 
 

@@ -32,9 +32,9 @@ pub(crate) fn fetch_peers(checkout: &Path) -> BackgroundProgram {
 /// for this build, and report what is wrong.
 pub(crate) fn build_release(checkout: &Path, package: &'static str) -> BackgroundProgram {
     let begin = || {
-        let mut command = Command::new("nice");
-        command.args(["-n", "19"]).arg(cargo_program()).args(release(checkout, package));
-        Runner::new(checkout, &format!("release-{package}")).start(&mut command).ok()
+        let mut command = Command::new(cargo_program());
+        command.args(release(checkout, package));
+        Runner::new(checkout, &format!("release-{package}")).nice().start(&mut command).ok()
     };
     BackgroundProgram(is_installed("nice").then(begin).flatten())
 }

@@ -13,6 +13,8 @@ use std::{
 pub(crate) struct Runner<'a> {
     checkout: &'a Path,
     log: PathBuf,
+    /// Whether programs get only the time that others leave.
+    is_nice: bool,
 }
 
 /// How a program ended.
@@ -28,7 +30,12 @@ pub(crate) struct Finished {
 
 impl<'a> Runner<'a> {
     pub(crate) fn new(checkout: &'a Path, step: &str) -> Runner<'a> {
-        Runner { checkout, log: checkout.join("target/xtask").join(format!("{step}.log")) }
+        Runner { checkout, log: checkout.join("target/xtask").join(format!("{step}.log")), is_nice: false }
+    }
+
+    /// Lets programs use only the time that others leave, where there is `nice`.
+    pub(crate) fn nice(self) -> Runner<'a> {
+        Runner { is_nice: is_installed("nice"), ..self }
     }
 
     pub(crate) fn checkout(&self) -> &Path {
@@ -50,6 +57,8 @@ impl<'a> Runner<'a> {
         }
         let in_log = || format!("cannot write to {}", self.log.display());
         let log = File::create(&self.log).with_context(in_log)?;
+        let mut nice = nice(command);
+        let command = if self.is_nice { &mut nice } else { command };
         command
             .current_dir(self.checkout)
             .stdin(Stdio::null())
@@ -69,6 +78,19 @@ impl<'a> Runner<'a> {
         let output = String::from_utf8_lossy(&output).into_owned();
         Ok(Finished { success: status.success(), code: status.code(), output, status: status.to_string() })
     }
+}
+
+/// The same program with low priority.
+pub(crate) fn nice(command: &Command) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nice.env(name, value),
+            None => nice.env_remove(name),
+        };
+    }
+    nice
 }
 
 /// The cargo that runs this program, so that the toolchain is the same.

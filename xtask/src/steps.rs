@@ -28,6 +28,8 @@ pub(crate) struct Step {
     pub(crate) only_in_full: bool,
     /// Work to begin beside earlier steps.
     pub(crate) needs: &'static [Need],
+    /// Whether the step only computes. It runs beside `interop`, which mostly waits, in the time that this leaves.
+    pub(crate) is_beside_interop: bool,
     /// Runs the step; the second argument chooses its long form.
     pub(crate) run: fn(&Runner<'_>, bool) -> Result<Outcome>,
 }
@@ -43,7 +45,7 @@ pub(crate) enum Need {
 }
 
 const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool) -> Result<Outcome>) -> Step {
-    Step { name, what, only_in_full: false, needs: &[], run }
+    Step { name, what, only_in_full: false, needs: &[], is_beside_interop: false, run }
 }
 
 pub(crate) const STEPS: [Step; 12] = [
@@ -55,13 +57,20 @@ pub(crate) const STEPS: [Step; 12] = [
     step("test", "cargo test --workspace", test),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
-    Step { needs: &[Need::Simulator], ..step("sim", "the simulator runs 120 seeds", sim) },
+    Step {
+        needs: &[Need::Simulator],
+        is_beside_interop: true,
+        ..step("sim", "the simulator runs 80 seeds", sim)
+    },
     step("doc", "the documentation builds without a warning", doc),
-    step("fuzz", "every fuzz target runs for some seconds (fuzz/run)", fuzz),
+    Step {
+        is_beside_interop: true,
+        ..step("fuzz", "every fuzz target runs for some seconds (fuzz/run)", fuzz)
+    },
     Step {
         needs: &[Need::Peers, Need::Release],
         ..step(
-            "interop",
+            INTEROP,
             "Ostler works with other clients, Java ZooKeeper and its files (interop/run.py)",
             interop,
         )
@@ -74,14 +83,16 @@ const OUTSIDE: [&str; 3] =
 /// The packages of the programs that steps build as releases.
 pub(crate) const PROGRAM: &str = "ostler";
 pub(crate) const SIMULATOR: &str = "ostler-sim";
+/// The step beside which others run.
+pub(crate) const INTEROP: &str = "interop";
 /// The number of tests of a crate that run at a time, per processor.
 const TESTS_PER_CORE: usize = 2;
 /// Seconds for each fuzz target: usually, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("3", "600");
 /// The number of simulator seeds that run every time.
-const SIM_SEEDS: &str = "60";
+const SIM_SEEDS: &str = "40";
 /// The number of new seeds: usually, and in the long form.
-const SIM_SEEDS_FRESH: (&str, &str) = ("60", "10000");
+const SIM_SEEDS_FRESH: (&str, &str) = ("40", "10000");
 /// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";

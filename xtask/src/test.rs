@@ -4,12 +4,18 @@ use crate::{
     beside,
     outcome::Outcome,
     program::Runner,
-    steps::{Need, PROGRAM, SIMULATOR, STEPS, Step},
+    steps::{INTEROP, Need, PROGRAM, SIMULATOR, STEPS, Step},
     tally::Tally,
 };
 use anyhow::{Result, bail};
 use clap::Args;
-use std::{env, path::Path, time::Instant};
+use std::{
+    env,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    thread,
+    time::Instant,
+};
 
 /// Set up and run all tests.
 ///
@@ -44,23 +50,55 @@ pub(crate) fn run(args: &TestArgs, checkout: &Path) -> Result<bool> {
     let _building: Vec<_> = needed
         .filter_map(|(need, package)| is_needed(need).then(|| beside::build_release(checkout, package)))
         .collect();
-    let mut sum = Tally::default();
-    for step in chosen {
+    // In the long form all steps run alone: they take hours, and find more with all processors.
+    let is_beside = |step: &&Step| step.is_beside_interop && !args.full && is_chosen(&chosen, INTEROP);
+    let (beside, one_by_one): (Vec<&Step>, Vec<&Step>) = chosen.iter().copied().partition(is_beside);
+    let steps = Steps { checkout, full: args.full, no_skips, sum: Mutex::default() };
+    for step in one_by_one {
+        if step.name == INTEROP {
+            thread::scope(|scope| {
+                scope.spawn(|| beside.iter().for_each(|step| steps.run(step, Runner::nice)));
+                steps.run(step, |runner| runner);
+            });
+        } else {
+            steps.run(step, |runner| runner);
+        }
+    }
+    let sum = *steps.sum.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("{sum}");
+    Ok(sum.failed == 0)
+}
+
+/// The steps of one run, and the sum of what they have counted.
+struct Steps<'a> {
+    checkout: &'a Path,
+    full: bool,
+    no_skips: bool,
+    sum: Mutex<Tally>,
+}
+
+impl<'a> Steps<'a> {
+    /// Runs a step and prints its outcome.
+    fn run(&self, step: &Step, prepare: impl Fn(Runner<'a>) -> Runner<'a>) {
         let begun = Instant::now();
-        let runner = Runner::new(checkout, step.name);
-        let mut outcome = (step.run)(&runner, args.full)
+        let runner = prepare(Runner::new(self.checkout, step.name));
+        let mut outcome = (step.run)(&runner, self.full)
             .unwrap_or_else(|error| Outcome::failed(format!("{error:#}"), String::new()));
-        if no_skips {
+        if self.no_skips {
             outcome = outcome.without_skips();
         }
+        // Held while it prints, so that the lines of two steps are not mixed.
+        let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
         println!("{}", outcome.line(step.name, begun.elapsed()));
         if !outcome.details.is_empty() {
             println!("{}", outcome.details.trim_end());
         }
-        sum += outcome.tally;
+        *sum += outcome.tally;
     }
-    println!("{sum}");
-    Ok(sum.failed == 0)
+}
+
+fn is_chosen(chosen: &[&Step], name: &str) -> bool {
+    chosen.iter().any(|step| step.name == name)
 }
 
 /// The named steps, or all. A step of the long form runs in the short form only if it is named.

@@ -1,7 +1,5 @@
 //! Signing in and out, and who one is: `/api/v1/me`.
 
-mod logins;
-
 use crate::{
     error::{ApiError, Code},
     inner_client,
@@ -15,7 +13,6 @@ use axum::{
     http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
 };
-pub use logins::{Logins, Standing};
 use ostler_proto::acl::Id;
 use ostler_server::admin::{AdminConn, MayView};
 use serde::Deserialize;

@@ -36,7 +36,6 @@ use state::Console;
 use std::sync::Arc;
 
 pub use error::{ApiError, Code};
-pub use identity::{Logins, Standing};
 
 /// The paths of the console. An admin server whose commands are at one of these paths has no console.
 pub fn routes(handle: AdminHandle) -> Router {

@@ -2,9 +2,10 @@
 
 use axum::http::{HeaderMap, header};
 use ostler_proto::acl::Id;
+use ostler_server::admin::logins::network;
 use std::{
     collections::HashMap,
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -143,14 +144,6 @@ impl People {
 
     fn signed_in(&self) -> MutexGuard<'_, HashMap<Ticket, Arc<Person>>> {
         self.signed_in.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// One client mostly has a whole network of IPv6.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-        address => address,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use crate::{
     error::{ApiError, Code},
-    identity::Standing,
     people::{self, Proof, Ticket},
     state::Console,
 };
@@ -11,7 +10,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, header, request::Parts},
 };
 use ostler_proto::acl::Id;
-use ostler_server::admin::{AdminConn, MayView};
+use ostler_server::admin::{AdminConn, MayView, logins::Standing};
 use std::{sync::Arc, time::Instant};
 
 /// The header with the token that changes must carry.

@@ -5,7 +5,6 @@ use crate::{
     ensemble::RecentEnds,
     events::Events,
     fan_out::FanOut,
-    identity::Logins,
     inner_client::Clients,
     metrics::Ring,
     people::{self, People, Ticket},
@@ -13,7 +12,7 @@ use crate::{
     tree::TreeState,
     watches::Surveys,
 };
-use ostler_server::admin::AdminHandle;
+use ostler_server::admin::{AdminHandle, logins::Logins};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 

@@ -3,11 +3,11 @@
 use super::{BEAT, LASTS, Newest, beat};
 use crate::{
     error::{ApiError, Code},
-    people,
     state::Console,
 };
 use axum::body::Bytes;
 use futures_util::{Stream, stream};
+use ostler_server::admin::logins::network;
 use std::{
     collections::BTreeMap,
     convert::Infallible,
@@ -59,7 +59,7 @@ pub(super) struct Place {
 impl Streams {
     /// Takes a place. If all are taken, or all of this address, the slowest stream of them is dropped.
     pub(super) fn enter(self: Arc<Self>, address: IpAddr, now: Instant) -> Result<Place, ApiError> {
-        let (address, end) = (people::network(address), Arc::new(End::default()));
+        let (address, end) = (network(address), Arc::new(End::default()));
         let number = {
             let mut open = self.open();
             make_room(&mut open, address, now)?;

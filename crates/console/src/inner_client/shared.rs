@@ -1,7 +1,8 @@
 //! The sessions that requests share. Nobody waits for a session but those who use it, and whoever opens many makes room by
 //! their own.
 
-use crate::people::{self, Proof};
+use crate::people::Proof;
+use ostler_server::admin::logins::network;
 use std::{
     collections::HashMap,
     hash::Hash,
@@ -90,7 +91,7 @@ impl<C, E> Shared<C, E> {
 impl<C, E> Open<C, E> {
     /// Forgets the session that was not used for the longest time: of this address if it has many, or of all.
     fn make_room(&mut self, address: IpAddr) {
-        let is_near = |key: &Key| people::network(key.address) == people::network(address);
+        let is_near = |key: &Key| network(key.address) == network(address);
         let near = self.by_key.keys().filter(|key| is_near(key)).count();
         let is_crowded = near >= PER_ADDRESS_MAX;
         if !is_crowded && self.by_key.len() < SESSIONS_MAX {

@@ -4,6 +4,7 @@ pub mod elections;
 pub mod four_letter;
 pub(crate) mod four_letter_door;
 pub(crate) mod http;
+pub mod logins;
 mod long_reports;
 pub(crate) mod metrics;
 pub mod observations;

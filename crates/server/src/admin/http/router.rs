@@ -9,6 +9,7 @@ use super::{
     state::AdminState,
     whole,
 };
+use crate::admin::logins::Standing;
 use axum::{
     Extension, Router,
     body::Body,
@@ -17,7 +18,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{any, get},
 };
-use ostler_console::Standing;
 use ostler_proto::acl::{Id, Perms};
 use ostler_server_core::{
     OperatorLogin,

@@ -2,11 +2,10 @@
 
 use super::{access::Exposure, temporary_folder};
 use crate::{
-    admin::{prometheus::Exporter, reports::Reports},
+    admin::{logins::Logins, prometheus::Exporter, reports::Reports},
     config::{AdminSettings, KeyInForce, ServerConfig},
     driver::Driver,
 };
-use ostler_console::Logins;
 use ostler_data_dir::snapshots::SnapshotSettings;
 use ostler_server_core::audit::{AuditOperation, AuditRecord, AuditResult, Operator};
 use std::{

@@ -1,11 +1,10 @@
 //! Counts the logins of the header `Authorization`, which need no sign-in: the answers tell which of them has a right, so
 //! they must not be guessed one after the other.
 
-use crate::people;
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -53,7 +52,7 @@ impl Logins {
         let (user, login) = self.hashes(login);
         let mut all = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let is_old = |tried: &Tried| now.saturating_duration_since(tried.since) >= WINDOW;
-        let address = people::network(address);
+        let address = network(address);
         if all.len() >= ADDRESSES_MAX && !all.contains_key(&address) {
             all.retain(|_, tried| !is_old(tried));
             if all.len() >= ADDRESSES_MAX {
@@ -72,7 +71,7 @@ impl Logins {
     pub fn has_right(&self, address: IpAddr, login: &[u8]) {
         let (user, login) = self.hashes(login);
         let mut all = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(tried) = all.get_mut(&people::network(address)) else { return };
+        let Some(tried) = all.get_mut(&network(address)) else { return };
         if let Some(logins) = tried.users.get_mut(&user) {
             logins.retain(|known| *known != login);
         }
@@ -106,6 +105,14 @@ impl Tried {
         }
         logins.push(login);
         Standing::New
+    }
+}
+
+/// The part of an address by which clients are counted: one client mostly has a whole network of IPv6.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+        address => address,
     }
 }
 
