@@ -27,7 +27,7 @@ struct Shared {
     unknown: Vec<i32>,
     /// Messages that may still pass before the connection is closed once; far below zero for no limit.
     left: AtomicI64,
-    /// What `left` is after a cut.
+    /// The value of `left` after a cut.
     left_after_cut: AtomicI64,
     cuts: AtomicUsize,
     passed: AtomicUsize,
