@@ -50,14 +50,13 @@ impl Claim {
                         claim.held = false;
                         return Ok(None);
                     }
-                    Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => {}
+                    Err(error) if error.is_session_over() => {}
                     Err(error) => return Err(error),
                 },
                 Err(error) if error.is_node_exists() => {
                     claim.held = false;
                     return Ok(None);
                 }
-                Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) if is_transient(&error) || error.is_session_over() => unanswered = Some(claim),
                 Err(error) => return Err(error),
             }
@@ -102,7 +101,7 @@ impl Claim {
     /// Deletes the znode if it exists.
     async fn remove(&self) -> Result<()> {
         match self.delete_by(false, || self.session.delete(&self.path).quietly()).await {
-            Err(error) if error.is_session_over() => Ok(()),
+            Err(error) if error.is_session_over() || error.is_closed() => Ok(()),
             removed => removed.map(|_| ()),
         }
     }
@@ -122,7 +121,7 @@ impl Claim {
     pub(crate) async fn release(mut self, add: impl for<'a> Fn(Multi<'a>) -> Multi<'a>) -> Result<bool> {
         let multi = || add(self.session.multi().delete(&self.path).and());
         let done = match self.delete_by(true, multi).await {
-            Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => false,
+            Err(error) if error.is_session_over() => false,
             // A znode was deleted by another client.
             Err(error) if error.is_no_node() => {
                 self.remove().await?;

@@ -55,11 +55,8 @@ impl Error {
     /// Whether the same operation may succeed later: connection trouble, a server that is cut off, or a session that is
     /// over where the next one can do it. Not if the caller no longer holds what the operation is bound to, and not if
     /// the client is closed.
-    pub fn may_pass(&self) -> bool {
-        let is_over = |error: &ostler_client::Error| {
-            error.is_session_over() && !matches!(error, ostler_client::Error::Closed)
-        };
-        self.client().is_some_and(|error| error.may_pass() || is_over(error))
+    pub fn is_retryable(&self) -> bool {
+        self.client().is_some_and(|error| error.is_retryable() || error.is_session_over())
     }
 
     /// The client's error, if this is one.

@@ -51,7 +51,7 @@ pub enum CounterError {
         expected: usize,
     },
     /// The znode's version has overflowed to -1, which servers take for any version. So a conditional write is not
-    /// possible. One unconditional write ends this state.
+    /// possible. One unconditional write ends this state. ZooKeeper 3.10 leaves -1 out when it counts.
     #[error(
         "{path}: its version has overflowed to -1, which servers take for any version; set it unconditionally once"
     )]

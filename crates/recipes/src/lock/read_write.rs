@@ -181,9 +181,7 @@ impl InterProcessReadWriteLock {
             return lost();
         }
         match self.reading.share(owner, self.read_in_place_of(writing)).await {
-            Err(Error::Client(error)) if error.is_session_over() && !matches!(error, ClientError::Closed) => {
-                lost()
-            }
+            Err(Error::Client(error)) if error.is_session_over() => lost(),
             // Another future of the owner may have acquired it in another session.
             Ok(_) if !writing.0.fence().is_held() => lost(),
             shared => Ok(ReadGuard { holding: shared? }),

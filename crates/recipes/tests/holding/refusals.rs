@@ -116,7 +116,7 @@ async fn data_of_the_holders_znode_may_change_while_it_is_held() {
         assert!(!lost.is_finished(), "{recipe:?}");
         held.release().await;
         patiently(recipe, lost).await.unwrap();
-        other.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        other.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 
@@ -161,7 +161,7 @@ async fn holder_has_its_session_proven_again_and_again() {
         world.until("two proofs", move |_| requests(&seen, Op::Multi) >= before + 2).await;
         assert!(held.fence.is_held(), "{recipe:?}");
         held.release().await;
-        client.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        client.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 

@@ -84,7 +84,7 @@ async fn work(progress: &Progress, share: &Share, options: &Options) -> ostler_r
                 Ok(()) => {}
                 Err(error) if error.is_not_held() => tracing::warn!("shard {shard}: REFUSED, {error}"),
                 // The share ends, or the connection comes back.
-                Err(error) if error.may_pass() => tracing::warn!("shard {shard}: {error}"),
+                Err(error) if error.is_retryable() => tracing::warn!("shard {shard}: {error}"),
                 Err(error) => return error,
             }
         }
