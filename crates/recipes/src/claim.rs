@@ -1,7 +1,7 @@
 //! An ephemeral znode by which one process claims something, such as an item of a queue.
 
 use crate::until_answered::{is_transient, pause, until_answered};
-use ostler_client::{Client, Error, Multi, Result, Session, Zxid};
+use ostler_client::{Client, Multi, Result, Session, Zxid};
 use uuid::Uuid;
 
 /// A claim that this process holds. The znode is deleted in the background when this is dropped.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// As whom the shell logs in by Kerberos.
 #[derive(Debug, Clone)]
+#[cfg_attr(not(feature = "gssapi"), expect(dead_code, reason = "only a build with Kerberos reads it"))]
 pub(super) struct KerberosUser {
     /// The file with the keys, and the principal; `None`: the ticket cache.
     pub(super) keytab: Option<(PathBuf, String)>,

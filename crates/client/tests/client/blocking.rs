@@ -2,7 +2,7 @@
 
 use crate::server::TestServer;
 use ostler_client::{
-    AddWatchMode, ConnectionState, Error, EventKind, Version,
+    AddWatchMode, ConnectionState, Error, EventKind, Id, Version, WatcherType,
     blocking::{Client, NoItem},
 };
 use std::{thread, time::Duration};
@@ -74,4 +74,33 @@ fn the_last_clone_that_is_dropped_closes_the_session() {
     let (_, changed) = observer.exists("/mine").watch().wait().unwrap();
     drop(observer);
     assert!(matches!(changed.wait(), Err(Error::Closed)));
+}
+
+#[test]
+fn what_the_async_client_can_do_the_blocking_one_can_do_too() {
+    let server = TestServer::start();
+    let client = Client::connect(&server.address.to_string()).unwrap();
+    assert_eq!(client.wait_connected().unwrap().session, client.session_id());
+    assert!(client.is_connected() && client.wait_connected_within(SHORT));
+    client.add_auth("digest", "bob:pw").wait().unwrap();
+    assert!(client.who_am_i().wait().unwrap().contains(&Id::new("digest", "bob")));
+    let multi = client.multi().create("/a", b"1").container().create("/e-", b"").ephemeral_sequential();
+    let sent = multi.create("/n", b"").without_data().send();
+    assert_eq!(sent.wait().unwrap()[1].path(), Some("/e-0000000001"));
+    let conflict = client.multi().create("/x", b"").container().ephemeral().wait();
+    assert!(matches!(conflict, Err(Error::ModeConflict { .. })));
+    assert_eq!(client.get_ephemerals("/").wait().unwrap(), ["/e-0000000001"]);
+    client.create("/a/b", b"").data(String::from("long")).compressed().wait().unwrap();
+    assert_ne!(client.get_data("/a/b").wait().unwrap().0, "long");
+    assert_eq!(client.get_data("/a/b").decompressed().wait().unwrap().0, "long");
+    let (names, stat) = client.get_children_and_stat("/a").wait().unwrap();
+    assert_eq!((names, stat.num_children), (vec!["b".to_owned()], 1));
+    assert_eq!(client.get_all_children_number("/a").wait().unwrap(), 1);
+    let (_, changed) = client.get_data("/a").watch().wait().unwrap();
+    assert!(client.check_watches("/a", WatcherType::Any).wait().unwrap());
+    client.remove_watches("/a", WatcherType::Any).wait().unwrap();
+    assert!(matches!(changed.wait(), Err(Error::WatchRemoved { .. })));
+    client.delete("/a").deleting_children().wait().unwrap();
+    client.delete("/n").in_background();
+    assert_eq!(client.exists("/n").wait().unwrap(), None);
 }

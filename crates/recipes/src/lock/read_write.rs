@@ -12,7 +12,7 @@ use crate::{
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
-use ostler_client::{Client, Error as ClientError, RecipeTag, Session, paths};
+use ostler_client::{Client, RecipeTag, Session, paths};
 use ostler_planted::{self as planted, Bug};
 use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::timeout;

@@ -60,7 +60,7 @@ impl<S: Servers> World<S> {
 
     /// The same; it tries the servers in this order.
     pub(crate) async fn proxied_by(&self, servers: &[SocketAddr]) -> (FrameProxy, Client) {
-        let proxy = FrameProxy::before(servers).await.unwrap();
+        let proxy = FrameProxy::start_for(servers).await.unwrap();
         let client = builder(&proxy.connect_string(), SESSION).seed(IN_ORDER).connect().await.unwrap();
         assert_eq!(proxy.seen().first(), Some(&SeenFrame::Handshake { number: 1, server: 0 }));
         proxy.reset();
