@@ -156,7 +156,7 @@ impl Ensemble {
         let second = self.addresses_from(Attach::ToFollower).await[1];
         let members = self.members.lock().await;
         let leader = members.leader().unwrap();
-        members.delay(leader, self.member_at(&members, second), LAG);
+        members.delay_link(leader, self.member_at(&members, second), LAG);
     }
 
     /// Has the follower that a client tries first hear of nothing new.
@@ -195,7 +195,7 @@ impl Ensemble {
         let members = self.members.lock().await;
         let leader = members.leader().unwrap();
         for follower in members.ids().filter(|member| *member != leader) {
-            members.delay(follower, leader, by);
+            members.delay_link(follower, leader, by);
         }
     }
 
