@@ -170,7 +170,7 @@ fn put_back(args: &RestoreArgs, servers: &str, plan: &SubtreePlan) -> Result<Exi
     let runtime = runtime.map_err(|error| error.to_string())?;
     let done = runtime.block_on(async {
         if let Some(pem) = pem {
-            builder = builder.tls_pem(&pem.authorities, pem.own()).map_err(|error| error.to_string())?;
+            builder = pem.apply(builder).map_err(|error| error.to_string())?;
         }
         let client =
             builder.connect().await.map_err(|error| format!("cannot connect to {servers}: {error}"))?;

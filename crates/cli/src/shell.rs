@@ -11,6 +11,7 @@ mod connection;
 mod drawing;
 mod error;
 mod interactive;
+mod kerberos;
 mod options;
 mod output;
 mod pattern;
@@ -32,7 +33,7 @@ use clap::Args;
 use client_configuration::ClientConfiguration;
 use connection::{ConnectOptions, SaslUser, Tls};
 use error::{Exit, ShellError, While};
-use ostler_client::KerberosLogin;
+use kerberos::KerberosUser;
 use output::{Output, Teller, note};
 use session::{Input, ShellSession};
 use std::{
@@ -242,12 +243,13 @@ impl ShellArgs {
         })
     }
 
-    fn kerberos(&self) -> Option<KerberosLogin> {
-        let login = match (&self.kerberos_keytab, &self.kerberos_principal) {
-            (Some(keytab), Some(principal)) => KerberosLogin::from_keytab(keytab, principal),
-            _ => KerberosLogin::from_ticket_cache(),
-        };
-        self.kerberos.then(|| login.service(&self.kerberos_service))
+    fn kerberos(&self) -> Option<KerberosUser> {
+        let keytab = self.kerberos_keytab.clone().zip(self.kerberos_principal.clone());
+        self.kerberos.then(|| KerberosUser {
+            keytab,
+            service: self.kerberos_service.clone(),
+            server_principal: None,
+        })
     }
 }
 

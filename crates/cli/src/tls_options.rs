@@ -1,6 +1,8 @@
 //! The options of TLS that programs which connect have in common.
 
 use clap::Args;
+use ostler_client::{ClientBuilder, Result, pem_tls_config, pem_tls_config_with_key};
+use rustls::ClientConfig;
 use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
@@ -44,7 +46,7 @@ pub(crate) struct UnreadableFile {
 
 impl TlsOptions {
     /// Reads the files. `None` without --tls-ca: TLS is off.
-    pub(crate) fn read(&self) -> Result<Option<PemContents>, UnreadableFile> {
+    pub(crate) fn read(&self) -> std::result::Result<Option<PemContents>, UnreadableFile> {
         let Some(authorities) = &self.tls_ca else { return Ok(None) };
         let own = match (&self.tls_cert, &self.tls_key) {
             (Some(chain), Some(key)) => Some((bytes_of(chain)?, bytes_of(key)?)),
@@ -55,12 +57,28 @@ impl TlsOptions {
 }
 
 impl PemContents {
+    /// The builder with TLS by these certificates.
+    pub(crate) fn apply(&self, builder: ClientBuilder) -> Result<ClientBuilder> {
+        match self.own() {
+            Some((chain, key)) => builder.tls_pem_with_key(&self.authorities, chain, key),
+            None => builder.tls_pem(&self.authorities),
+        }
+    }
+
+    /// The configuration of TLS by these certificates.
+    pub(crate) fn config(&self) -> Result<ClientConfig> {
+        match self.own() {
+            Some((chain, key)) => pem_tls_config_with_key(&self.authorities, chain, key),
+            None => pem_tls_config(&self.authorities),
+        }
+    }
+
     /// This client's chain and key.
     pub(crate) fn own(&self) -> Option<(&[u8], &[u8])> {
         self.own.as_ref().map(|(chain, key)| (&**chain, &**key))
     }
 }
 
-fn bytes_of(path: &Path) -> Result<Vec<u8>, UnreadableFile> {
+fn bytes_of(path: &Path) -> std::result::Result<Vec<u8>, UnreadableFile> {
     fs::read(path).map_err(|cause| UnreadableFile { path: path.to_owned(), cause })
 }

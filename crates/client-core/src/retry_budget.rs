@@ -9,11 +9,10 @@ const TOKEN: u64 = 1_000_000;
 ///
 /// Without a budget an outage multiplies the load: each operation of each client is sent again and again. With one, the
 /// retries are at most a share of the requests, and a few per second beyond that. An operation whose retry is not covered
-/// fails with the error of its last try.
+/// fails with the error of its last try. A program that uses the client has it as `ostler_client::RetryBudget`.
 ///
 /// ```
-/// use ostler_client_core::RetryBudget;
-///
+/// # use ostler_client_core::RetryBudget;
 /// // One retry for each ten requests, five more each second, and no more than fifty saved up.
 /// let budget = RetryBudget::new().percent(10).per_second(5).saved_max(50);
 /// # let _ = budget;
@@ -32,17 +31,20 @@ impl RetryBudget {
     }
 
     /// The number of retries for each hundred requests; 20 by default.
+    #[must_use]
     pub const fn percent(self, percent: u32) -> RetryBudget {
         RetryBudget { percent, ..self }
     }
 
     /// The number of retries per second beyond the share of the requests; 10 by default. They are for clients with few
     /// requests.
+    #[must_use]
     pub const fn per_second(self, retries: u32) -> RetryBudget {
         RetryBudget { per_second: retries, ..self }
     }
 
     /// How many retries can be saved up for an outage; 100 by default. This is also the number at the start.
+    #[must_use]
     pub const fn saved_max(self, retries: u32) -> RetryBudget {
         RetryBudget { saved_max: retries, ..self }
     }

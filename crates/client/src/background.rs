@@ -128,11 +128,13 @@ impl Deletion {
                     Ok(()) => return,
                     Err(error) if may_succeed_later(self.client(), &error) => {
                         tries += 1;
-                        let wait = WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default();
+                        let wait = WAITS.next_wait(tries, Duration::ZERO, tries.into()).unwrap_or_default();
                         sleep(wait).await;
                     }
                     // The znodes of the session were deleted with it.
-                    Err(error) if error.is_session_over() => return tracing::debug!(%error, "not deleted"),
+                    Err(error) if error.is_session_over() || error.is_closed() => {
+                        return tracing::debug!(%error, "not deleted");
+                    }
                     Err(error) => return tracing::warn!(%error, "a znode is not deleted"),
                 }
             }
@@ -158,5 +160,5 @@ async fn find_and_delete(client: &Client, parent: &str, id: ProtectionId) -> Res
 pub(crate) fn may_succeed_later(client: &Client, error: &Error) -> bool {
     let error = error.last_try();
     let next_session = || client.session.is_none() && client.state().state != ConnectionState::Closed;
-    error.may_pass() || (error.is_session_expired() && next_session())
+    error.is_retryable() || (error.is_session_expired() && next_session())
 }

@@ -22,19 +22,22 @@
 //! # Ok(()) }
 //! ```
 //!
-//! The client has one thread of its own, in which its tasks run; callers block in theirs. Operations without a method
-//! here, and recipes, run by [`Client::block_on`]:
+//! The client has one thread of its own, in which its tasks run; callers block in theirs. Operations on the ensemble
+//! (`get_config`, `reconfig`) and `inject_session_expiration` have no method here, because few programs need them. They,
+//! recipes, and the operations of a [`Session`](crate::Session) run by [`Client::block_on`]:
 //!
 //! ```
 //! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
 //! # fn main() -> ostler_client::Result<()> {
 //! # let server = server::TestServer::start();
 //! # let client = ostler_client::blocking::Client::connect(&server.address.to_string())?;
-//! for (scheme, user) in client.block_on(client.as_async().who_am_i())? {
-//!     println!("{scheme}:{user}");
-//! }
+//! let (configuration, _) = client.block_on(client.as_async().get_config())?;
+//! println!("{configuration:?}");
 //! # Ok(()) }
 //! ```
+//!
+//! Methods of the async client that do not wait, such as [`servers`](crate::Client::servers) and
+//! [`change_server`](crate::Client::change_server), are called on [`Client::as_async`].
 //!
 //! # Panics
 //! Everything that waits panics within a tokio runtime, which must not be blocked: use the async [`Client`](crate::Client)
@@ -45,10 +48,11 @@ mod runtime;
 mod streams;
 
 pub use call::{Call, WatchedRead};
-pub use streams::{Events, Watch};
+pub use streams::{Events, NoItem, Watch};
 
 use crate::{
-    Acl, AddWatchMode, ClientBuilder, Result, RetryPolicy, SessionState, Stat, StateStream, WatchStream,
+    Acl, AddWatchMode, ClientBuilder, Id, Result, RetryPolicy, SessionId, SessionState, Stat, StateStream,
+    WatchStream, WatcherType,
     create::Create,
     delete::Delete,
     multi::Multi,
@@ -60,7 +64,7 @@ use crate::{
 };
 use bytes::Bytes;
 use runtime::Runtime;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// A blocking client. Clones share its session; the last one dropped closes it in the background, in the client's
 /// thread. A program that ends at once should call [`close`](Client::close).
@@ -129,6 +133,40 @@ impl Client {
         Events::new(self, self.client.states())
     }
 
+    /// Whether requests reach a server now.
+    pub fn is_connected(&self) -> bool {
+        self.client.is_connected()
+    }
+
+    /// Waits until requests reach a server.
+    ///
+    /// # Errors
+    /// [`Error::Closed`](crate::Error::Closed).
+    pub fn wait_connected(&self) -> Result<SessionState> {
+        self.block_on(self.client.wait_connected())
+    }
+
+    /// Waits until requests reach a server, at most for `limit`: the async
+    /// [`wait_connected_within`](crate::Client::wait_connected_within).
+    pub fn wait_connected_within(&self, limit: Duration) -> bool {
+        self.block_on(self.client.wait_connected_within(limit))
+    }
+
+    /// The present session's id, if there is one: the async [`session_id`](crate::Client::session_id).
+    pub fn session_id(&self) -> Option<SessionId> {
+        self.client.session_id()
+    }
+
+    /// The session timeout that the server has granted; `None` before the first session.
+    pub fn session_timeout(&self) -> Option<Duration> {
+        self.client.session_timeout()
+    }
+
+    /// Adds an identity to this connection and all later ones: the async [`add_auth`](crate::Client::add_auth).
+    pub fn add_auth(&self, scheme: &str, auth: impl Into<Vec<u8>>) -> Call<'_, Operation<()>> {
+        Call::new(self, self.client.add_auth(scheme, auth))
+    }
+
     /// A client whose paths are below `namespace`: the async [`using_namespace`](crate::Client::using_namespace).
     ///
     /// # Errors
@@ -173,6 +211,28 @@ impl Client {
     /// Reads the names of a znode's children: the async [`get_children`](crate::Client::get_children).
     pub fn get_children<'a>(&'a self, path: &'a str) -> Call<'a, Read<'a, Vec<String>>> {
         Call::new(self, self.client.get_children(path))
+    }
+
+    /// Reads the names of a znode's children, and its Stat: the async
+    /// [`get_children_and_stat`](crate::Client::get_children_and_stat).
+    pub fn get_children_and_stat<'a>(&'a self, path: &'a str) -> Call<'a, Read<'a, (Vec<String>, Stat)>> {
+        Call::new(self, self.client.get_children_and_stat(path))
+    }
+
+    /// Reads the number of znodes below one: the async
+    /// [`get_all_children_number`](crate::Client::get_all_children_number).
+    pub fn get_all_children_number(&self, path: &str) -> Call<'_, Operation<u32>> {
+        Call::new(self, self.client.get_all_children_number(path))
+    }
+
+    /// Reads the paths of this session's ephemeral znodes: the async [`get_ephemerals`](crate::Client::get_ephemerals).
+    pub fn get_ephemerals(&self, prefix: &str) -> Call<'_, Operation<Vec<String>>> {
+        Call::new(self, self.client.get_ephemerals(prefix))
+    }
+
+    /// Reads the identities of this connection: the async [`who_am_i`](crate::Client::who_am_i).
+    pub fn who_am_i(&self) -> Call<'_, Operation<Vec<Id>>> {
+        Call::new(self, self.client.who_am_i())
     }
 
     /// Reads a znode's ACL and Stat: the async [`get_acl`](crate::Client::get_acl).
@@ -223,5 +283,16 @@ impl Client {
     ) -> Call<'_, Operation<WatchStream>, Result<Events<WatchStream>>> {
         let finish = |stream: Result<WatchStream>, client: &Client| Ok(Events::new(client, stream?));
         Call::with(self, self.client.add_watch(path, mode), finish)
+    }
+
+    /// Whether the server holds a watch of this client on a znode: the async
+    /// [`check_watches`](crate::Client::check_watches).
+    pub fn check_watches(&self, path: &str, kind: WatcherType) -> Call<'_, Operation<bool>> {
+        Call::new(self, self.client.check_watches(path, kind))
+    }
+
+    /// Removes all watches of these types on a znode: the async [`remove_watches`](crate::Client::remove_watches).
+    pub fn remove_watches(&self, path: &str, kind: WatcherType) -> Call<'_, Operation<()>> {
+        Call::new(self, self.client.remove_watches(path, kind))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     client::{Client, Handle},
+    connect_string::HostPort,
     connection_task::ConnectionTask,
     dial::{CustomStream, Dialer, Transport, system_resolver},
     ensemble::Following,
@@ -18,6 +19,7 @@ use crate::{
 use ostler_client_core::{AuthInfo, Config, RetryBudget};
 #[cfg(feature = "sasl")]
 use ostler_client_core::{SaslCredentials, SaslLogin};
+use ostler_proto::acl::Acl;
 use std::{
     future::{Future, IntoFuture},
     io,
@@ -60,6 +62,7 @@ pub struct ClientBuilder {
     pub(crate) rank: Option<RankOf>,
     pub(crate) source: Option<ServerSource>,
     pub(crate) following: Option<Following>,
+    default_acl: Vec<Acl>,
     reply_max: usize,
 }
 
@@ -94,6 +97,7 @@ impl ClientBuilder {
             rank: None,
             source: None,
             following: None,
+            default_acl: vec![Acl::open_unsafe()],
             reply_max: 64 << 20,
         }
     }
@@ -171,6 +175,28 @@ impl ClientBuilder {
         self
     }
 
+    /// The ACL of creates that name none, and of the parents that they create; by default everybody may do everything
+    /// (`OPEN_ACL_UNSAFE`). The znodes of recipes have it too. Curator's `aclProvider`.
+    ///
+    /// ```
+    /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
+    /// # let server = server::TestServer::start();
+    /// # let servers = server.address.to_string();
+    /// use ostler_client::{Acl, Client};
+    ///
+    /// let builder = Client::builder(&servers).auth("digest", "app:secret").default_acl([Acl::creator_all()]);
+    /// let client = builder.await?;
+    /// client.create("/app/config", b"").creating_parents().await?;
+    /// assert_eq!(client.get_acl("/app").await?.0[0].id.scheme, "digest");
+    /// # client.close().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn default_acl(mut self, acl: impl IntoIterator<Item = Acl>) -> Self {
+        self.default_acl = acl.into_iter().collect();
+        self
+    }
+
     /// Authenticates by SASL DIGEST-MD5 on every connection, before any other request.
     #[cfg(feature = "sasl")]
     pub fn sasl_digest_md5(mut self, user: &str, password: &str) -> Self {
@@ -182,7 +208,7 @@ impl ClientBuilder {
 
     /// Authenticates by SASL GSSAPI (Kerberos) on every connection, before any other request. Needs the feature
     /// `gssapi`.
-    #[cfg(feature = "sasl")]
+    #[cfg(feature = "gssapi")]
     pub fn sasl_gssapi(mut self, login: KerberosLogin) -> Self {
         self.config.sasl = Some(SaslLogin::OfCaller);
         self.kerberos = Some(login);
@@ -233,8 +259,8 @@ impl ClientBuilder {
     }
 
     /// Lets `connect` make the connections, instead of TCP to the addresses of a server's name: through a proxy, over a
-    /// unix socket, or within the process. `connect` is called for each attempt, with a server's name and port as in
-    /// the connect string. The stream that it returns carries the protocol's bytes or, with
+    /// unix socket, or within the process. `connect` is called for each attempt, with a server as it is in the connect
+    /// string. The stream that it returns carries the protocol's bytes or, with
     /// `tls`, TLS for that name. The future of an attempt that takes too long is dropped.
     ///
     /// ```
@@ -246,7 +272,7 @@ impl ClientBuilder {
     /// use tokio::net::TcpStream;
     ///
     /// let client = Client::builder("zoo.example:2181")
-    ///     .connector(move |_host, _port| TcpStream::connect(proxy))
+    ///     .connector(move |_server| TcpStream::connect(proxy))
     ///     .connect()
     ///     .await?;
     /// # client.close().await;
@@ -254,12 +280,12 @@ impl ClientBuilder {
     /// ```
     pub fn connector<C, F, S>(mut self, connect: C) -> Self
     where
-        C: Fn(String, u16) -> F + Send + Sync + 'static,
+        C: Fn(HostPort) -> F + Send + Sync + 'static,
         F: Future<Output = io::Result<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         self.transport = Transport::Custom(Arc::new(move |server| {
-            let connecting = connect(server.host, server.port);
+            let connecting = connect(server);
             Box::pin(async move { Ok(Box::new(connecting.await?) as Box<dyn CustomStream>) })
         }));
         self
@@ -272,19 +298,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Opens a session with one of the servers. Must be called within a tokio runtime, in which the client's task then
-    /// runs.
+    /// Opens a session with one of the servers. The client's task runs in the tokio runtime of this call.
     ///
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout;
     /// [`Error::AuthFailed`] if the server refuses an identity; [`Error::Kerberos`] if there are no keys or tickets.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub async fn connect(self) -> Result<Client> {
         if let Some(login) = self.kerberos.clone() {
             let checked = spawn_blocking(move || KerberosSession::new(login)?.check()).await;
             checked.map_err(|_| Error::Closed)??;
         }
         let (servers, limit) = (self.servers.clone(), self.config.connection_timeout);
-        let client = self.start()?;
+        let client = self.connect_lazy()?;
         match timeout(limit, client.wait_connected()).await {
             Ok(Ok(_)) => Ok(client),
             Ok(Err(_)) => Err(Error::AuthFailed),
@@ -301,11 +329,14 @@ impl ClientBuilder {
     }
 
     /// Begins to connect, without a wait for a session. Each operation waits for it, at most for the connection
-    /// timeout. Must be called within a tokio runtime.
+    /// timeout. The client's task runs in the tokio runtime of this call.
     ///
     /// # Errors
-    /// [`Error::ConnectString`]; [`Error::Kerberos`] if the build has no Kerberos.
-    pub fn start(self) -> Result<Client> {
+    /// [`Error::ConnectString`]; [`Error::Kerberos`] if there are no keys.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn connect_lazy(self) -> Result<Client> {
         let (parsed, source) = server_source::parse(&self.servers, self.source)?;
         let following =
             self.following.map(|following| following.checked(&self.servers, &parsed, self.tls.is_some()));
@@ -325,7 +356,7 @@ impl ClientBuilder {
         if let Some(following) = following {
             shared.runtime.spawn(following.run(list));
         }
-        let handle = Arc::new(Handle { shared, dialer, connection_timeout });
+        let handle = Arc::new(Handle { shared, dialer, connection_timeout, default_acl: self.default_acl });
         Ok(Client { handle, chroot: parsed.chroot, session: None, retry: self.retry })
     }
 }

@@ -14,6 +14,7 @@ use crate::{
 };
 use ostler_client_core::{AuthInfo, Chroot, ConnectionState, SessionState, WatchId};
 use ostler_proto::{
+    acl::Acl,
     id::{SessionId, Zxid},
     path,
     request::Request,
@@ -21,7 +22,10 @@ use ostler_proto::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// A client of Ostler or ZooKeeper. Clones share its session; the last one dropped closes it.
+/// A client of Ostler or ZooKeeper. Clones share its session.
+///
+/// Dropping the last clone closes the session; this needs the runtime to live on. A program that ends at once should
+/// call [`close`](Client::close).
 #[derive(Debug, Clone)]
 pub struct Client {
     pub(crate) handle: Arc<Handle>,
@@ -38,6 +42,8 @@ pub(crate) struct Handle {
     /// For connections beside the client's own one.
     pub(crate) dialer: Dialer,
     pub(crate) connection_timeout: Duration,
+    /// The ACL of creates that name none.
+    pub(crate) default_acl: Vec<Acl>,
 }
 
 impl Drop for Handle {
@@ -54,6 +60,9 @@ impl Client {
     ///
     /// # Errors
     /// [`Error::ConnectString`]; [`Error::Unreachable`] if there is no session within the connection timeout.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
     pub async fn connect(servers: &str) -> Result<Client> {
         Client::builder(servers).connect().await
     }
@@ -72,6 +81,10 @@ impl Client {
     /// Ends the session. Its ephemeral znodes are deleted, and later operations fail with [`Error::Closed`]. Earlier
     /// operations are done first; background work that has to wait for a connection is given up. All clones and every
     /// [`Session`] are closed as well.
+    ///
+    /// This returns with the server's reply, or when the connection is lost or given up: half of the session's timeout
+    /// after the server's last sign of life at the latest. Then the session ends with its timeout. Without a connection
+    /// it returns at once.
     pub async fn close(&self) {
         let span = self.context("closeSession", "").span();
         // The client is closed, whether the server replies or not.
@@ -114,9 +127,9 @@ impl Client {
         Err(Error::Closed)
     }
 
-    /// Waits until requests reach a server, at most for `limit`. Returns false after that time. Curator's
-    /// `blockUntilConnected`.
-    pub async fn block_until_connected(&self, limit: Duration) -> bool {
+    /// Waits until requests reach a server, at most for `limit`. Returns false after that time, and at once if the client
+    /// is closed. Curator's `blockUntilConnected`.
+    pub async fn wait_connected_within(&self, limit: Duration) -> bool {
         matches!(timeout(limit, self.wait_connected()).await, Ok(Ok(_)))
     }
 
@@ -160,7 +173,8 @@ impl Client {
     }
 
     /// A handle whose paths are below `namespace`, a path below this handle's root. The znode need not exist:
-    /// [`creating_parents`](crate::Create::creating_parents) creates it. Curator's `usingNamespace`.
+    /// [`creating_parents`](crate::Create::creating_parents) creates it. The handle of a [`Session`] stays bound to that
+    /// session. Curator's `usingNamespace`.
     ///
     /// # Errors
     /// [`Error::BadPath`].
@@ -174,7 +188,7 @@ impl Client {
         self.chroot.root()
     }
 
-    /// A handle with another retry policy.
+    /// A handle with another retry policy. The handle of a [`Session`] stays bound to that session.
     #[must_use]
     pub fn with_retry(&self, policy: RetryPolicy) -> Client {
         Client { retry: policy, ..self.clone() }
@@ -185,7 +199,8 @@ impl Client {
         self.retry
     }
 
-    /// Adds an identity to this connection and all later ones, for example `digest` and `user:password`.
+    /// Adds an identity to this connection and all later ones, for example `digest` and `user:password`. The request is
+    /// handed to the client now, by this call.
     ///
     /// # Errors
     /// [`Error::AuthFailed`]: the server refuses the identity and closes the connection. [`Error::NotConnected`] and

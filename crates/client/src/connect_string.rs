@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use ostler_client_core::Chroot;
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 /// The port of a server without one.
 const PORT: u16 = 2181;
@@ -30,6 +30,22 @@ impl fmt::Display for HostPort {
             true => write!(f, "[{}]:{}", self.host, self.port),
             false => write!(f, "{}:{}", self.host, self.port),
         }
+    }
+}
+
+/// Reads one server of a connect string: `host`, `host:2181`, `[::1]:2181`. The port is 2181 by default.
+impl FromStr for HostPort {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::ConnectString`].
+    fn from_str(text: &str) -> Result<HostPort> {
+        let server = text.trim();
+        match server.contains([',', '/']) {
+            true => Err("it should be one server"),
+            false => host_port(server),
+        }
+        .map_err(|problem| Error::ConnectString { text: text.into(), problem })
     }
 }
 
@@ -101,6 +117,20 @@ mod tests {
             let parsed = parse(text).unwrap();
             let hosts: Vec<String> = parsed.hosts.iter().map(HostPort::to_string).collect();
             assert_eq!((hosts.join(" ").as_str(), parsed.chroot.root()), (servers, root), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_read_as_it_is_displayed() {
+        for (text, server) in
+            [("zk1", ("zk1", 2181)), ("zk1:5", ("zk1", 5)), ("[::1]:5", ("::1", 5)), ("::1", ("::1", 2181))]
+        {
+            let read: HostPort = text.parse().unwrap();
+            assert_eq!(read, HostPort::new(server.0, server.1));
+            assert_eq!(read.to_string().parse::<HostPort>().unwrap(), read);
+        }
+        for text in ["", "a,b", "a:1/root", "a:0", "a:x"] {
+            assert!(text.parse::<HostPort>().is_err(), "{text:?}");
         }
     }
 

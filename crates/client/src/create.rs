@@ -1,8 +1,10 @@
 //! Creates znodes: the options of a create.
 
+mod choice;
 mod mode;
 mod plan;
 
+pub(crate) use choice::ModeChoice;
 pub use mode::CreateMode;
 pub(crate) use plan::{Plan, SentCreate};
 
@@ -14,13 +16,7 @@ use crate::{
     recipe_tag::RecipeTag,
     shared::Create2,
 };
-use ostler_proto::{
-    acl::{Acl, Perms},
-    op::Op,
-    path,
-    request::Request,
-    stat::Stat,
-};
+use ostler_proto::{acl::Acl, op::Op, path, request::Request, stat::Stat};
 use plan::created;
 use std::{borrow::Cow, future::IntoFuture, time::Duration};
 
@@ -48,7 +44,7 @@ pub struct Create<'a> {
     client: &'a Client,
     path: &'a str,
     data: Option<Cow<'a, [u8]>>,
-    mode: CreateMode,
+    mode: ModeChoice,
     acl: Cow<'a, [Acl]>,
     parents_acl: Cow<'a, [Acl]>,
     protection: Option<ProtectionId>,
@@ -58,38 +54,44 @@ pub struct Create<'a> {
 }
 
 impl<'a> Create<'a> {
-    /// The kind of the znode; persistent by default.
+    /// The kind of the znode; persistent by default. It replaces what [`ephemeral`](Create::ephemeral),
+    /// [`sequential`](Create::sequential), [`container`](Create::container) and [`ttl`](Create::ttl) have set.
     pub fn mode(mut self, mode: CreateMode) -> Self {
-        self.mode = mode;
+        self.mode = ModeChoice::mode(mode);
         self
     }
 
-    /// Creates an ephemeral znode: [`CreateMode::Ephemeral`].
-    pub fn ephemeral(self) -> Self {
-        self.mode(CreateMode::Ephemeral)
+    /// Makes the znode ephemeral: it is deleted with its session. Goes together with [`sequential`](Create::sequential).
+    pub fn ephemeral(mut self) -> Self {
+        self.mode = self.mode.ephemeral();
+        self
     }
 
-    /// Creates an ephemeral sequential znode: [`CreateMode::EphemeralSequential`].
+    /// [`ephemeral`](Create::ephemeral) and [`sequential`](Create::sequential).
     pub fn ephemeral_sequential(self) -> Self {
-        self.mode(CreateMode::EphemeralSequential)
+        self.ephemeral().sequential()
     }
 
-    /// Creates a persistent sequential znode: [`CreateMode::PersistentSequential`].
-    pub fn sequential(self) -> Self {
-        self.mode(CreateMode::PersistentSequential)
+    /// Makes the znode sequential: ten digits of the parent's counter are appended to its name. Goes together with
+    /// [`ephemeral`](Create::ephemeral) or [`ttl`](Create::ttl).
+    pub fn sequential(mut self) -> Self {
+        self.mode = self.mode.sequential();
+        self
     }
 
-    /// Creates a container: [`CreateMode::Container`].
-    pub fn container(self) -> Self {
-        self.mode(CreateMode::Container)
+    /// Makes the znode a container: [`CreateMode::Container`]. It goes together with none of the other kinds.
+    pub fn container(mut self) -> Self {
+        self.mode = self.mode.container();
+        self
     }
 
-    /// Creates a persistent znode with this TTL: [`CreateMode::PersistentWithTtl`].
-    pub fn ttl(self, ttl: Duration) -> Self {
-        self.mode(CreateMode::PersistentWithTtl(ttl))
+    /// Gives the znode a TTL: [`CreateMode::PersistentWithTtl`]. Goes together with [`sequential`](Create::sequential).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.mode = self.mode.ttl(ttl);
+        self
     }
 
-    /// The znode's ACL. The default is `OPEN_ACL_UNSAFE`: everybody may do everything.
+    /// The znode's ACL. The default is [`ClientBuilder::default_acl`](crate::ClientBuilder::default_acl).
     pub fn acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
         self.acl = acl.into();
         self
@@ -101,9 +103,10 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// Replaces the data by bytes that the create owns, for a create that outlives what they were made from.
-    pub fn owned_data(mut self, data: Vec<u8>) -> Self {
-        self.data = Some(Cow::Owned(data));
+    /// Replaces the data by bytes that the create owns, such as a `Vec`, a `String` or [`Bytes`](crate::Bytes): for a
+    /// create that outlives what they were made from.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.data = Some(Cow::Owned(data.into()));
         self
     }
 
@@ -124,6 +127,7 @@ impl<'a> Create<'a> {
     }
 
     /// [`protected`](Create::protected) with a tag in the id: a recipe of Ostler creates the znode.
+    #[doc(hidden)]
     pub fn protected_with_tag(self, tag: RecipeTag) -> Self {
         let id = self.client.shared().new_id().with_tag(tag);
         self.protected_as(id)
@@ -135,8 +139,8 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// Creates missing parents as persistent znodes. Everybody may do everything with them, unless
-    /// [`parents_acl`](Create::parents_acl) sets another ACL.
+    /// Creates missing parents as persistent znodes. Their ACL is the client's
+    /// [default](crate::ClientBuilder::default_acl), unless [`parents_acl`](Create::parents_acl) sets another one.
     pub fn creating_parents(mut self) -> Self {
         self.parents = Some(CreateMode::Persistent);
         self
@@ -171,18 +175,19 @@ impl<'a> Create<'a> {
 
     /// Hands the operation to the client now; [`IntoFuture`] does the same.
     pub fn send(self) -> Operation<Created> {
-        if let Err(error) = checked_for(self.path, self.mode) {
-            return Operation::refused(error);
-        }
+        let mode = match self.checked_mode() {
+            Ok(mode) => mode,
+            Err(error) => return Operation::refused(error),
+        };
         let plan = Plan {
             client: self.client.clone(),
             context: self.client.context("create", self.path),
             data: None,
-            mode: self.mode,
+            mode,
             acl: Vec::new(),
             parents: self.parents,
             parents_acl: self.parents.map(|_| self.parents_acl.to_vec()).unwrap_or_default(),
-            idempotent: self.idempotent && !self.mode.is_sequential(),
+            idempotent: self.idempotent && !mode.is_sequential(),
             or_set_data: self.or_set_data,
         };
         let simple =
@@ -198,13 +203,21 @@ impl<'a> Create<'a> {
         spanned(plan.context.span(), async move { plan.run(first).await })
     }
 
+    /// # Errors
+    /// Those of a create that must not be sent.
+    fn checked_mode(&self) -> Result<CreateMode> {
+        let mode = self.mode.checked(self.path)?;
+        checked_for(self.path, mode)?;
+        Ok(mode)
+    }
+
     /// Sends one request. As long as it is unknown whether the server knows create2, the plan is kept for a second
     /// try without it.
     fn send_simple(self, plan: Plan) -> Operation<Created> {
-        let absolute = self.mode.absolute(self.path, &self.client.chroot);
-        let request = Request::Create(self.mode.request(None, absolute, self.data.as_deref(), &self.acl));
+        let absolute = plan.mode.absolute(self.path, &self.client.chroot);
+        let request = Request::Create(plan.mode.request(None, absolute, self.data.as_deref(), &self.acl));
         let (call, span) = (self.client.call(&request), plan.context.span());
-        if self.client.shared().create2() == Create2::Known || self.mode.op() != Op::Create2 {
+        if self.client.shared().create2() == Create2::Known || plan.mode.op() != Op::Create2 {
             let Plan { client, context, .. } = plan;
             return Operation::direct(Direct { call, client, context, decode: created, repeat: None, span });
         }
@@ -232,7 +245,7 @@ fn checked_for(path: &str, mode: CreateMode) -> Result<()> {
 }
 
 impl Client {
-    /// Creates a znode.
+    /// Creates a znode. The data is borrowed; [`data`](Create::data) takes bytes that the create owns.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -248,16 +261,16 @@ impl Client {
     ///
     /// # Errors
     /// `NodeExists`; `NoNode` if the parent is missing; `NoChildrenForEphemerals`; `NoAuth` without CREATE on the
-    /// parent; `InvalidAcl`. [`Error::ConnectionLoss`], unless it is [`protected`](Create::protected) or
+    /// parent; `InvalidAcl`. [`Error::ModeConflict`]: no znode has all the options. [`Error::ConnectionLoss`], unless it is [`protected`](Create::protected) or
     /// [`idempotent`](Create::idempotent): the znode may be created or not.
     pub fn create<'a>(&'a self, path: &'a str, data: &'a (impl AsRef<[u8]> + ?Sized)) -> Create<'a> {
         Create {
             client: self,
             path,
             data: Some(Cow::Borrowed(data.as_ref())),
-            mode: CreateMode::Persistent,
-            acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
-            parents_acl: Cow::Owned(vec![Acl::world(Perms::ALL)]),
+            mode: ModeChoice::default(),
+            acl: Cow::Borrowed(&self.handle.default_acl),
+            parents_acl: Cow::Borrowed(&self.handle.default_acl),
             protection: None,
             parents: None,
             idempotent: false,

@@ -49,7 +49,7 @@ impl Delete<'_> {
     }
 
     /// If the znode has children, deletes everything below it first.
-    pub fn deleting_children_if_needed(mut self) -> Self {
+    pub fn deleting_children(mut self) -> Self {
         self.children = true;
         self
     }
@@ -226,7 +226,7 @@ impl Client {
     /// use ostler_client::Version;
     ///
     /// client.delete("/app/config").version(Version::Exactly(0)).await?;
-    /// client.delete("/app").quietly().deleting_children_if_needed().await?;
+    /// client.delete("/app").quietly().deleting_children().await?;
     /// # Ok(()) }
     /// ```
     ///

@@ -210,7 +210,7 @@ mod tests {
             asked.send(server.to_string()).unwrap();
             Box::pin(async move { Ok(vec![found.ok_or(io::ErrorKind::NotFound)?]) })
         });
-        let client = Client::builder("zoo.example:2181").resolver(resolver).start().unwrap();
+        let client = Client::builder("zoo.example:2181").resolver(resolver).connect_lazy().unwrap();
         // Each server takes the connection and loses it at once.
         for server in [&old, &new, &old, &new] {
             let taken = timeout(Duration::from_secs(10), server.accept()).await;

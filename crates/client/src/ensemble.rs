@@ -46,7 +46,7 @@ impl ClientBuilder {
     /// addresses is ignored. 0.0.0.0 stands for the server's own name.
     ///
     /// A connection that is up stays, even if its server is no longer in the list, because a removed server answers until
-    /// it is stopped. The new list counts from the next attempt on. [`Client::move_off`](crate::Client::move_off) moves
+    /// it is stopped. The new list counts from the next attempt on. [`Client::change_server`](crate::Client::change_server) moves
     /// at once.
     ///
     /// With TLS the configuration has the wrong ports. The client then takes the port of the connect string.
@@ -122,7 +122,7 @@ impl Following {
                     }
                     tracing::debug!(%error, "trying to read the configuration again");
                     refused += 1;
-                    sleep(WAITS.wait(refused, Duration::ZERO, refused.into()).unwrap_or_default()).await;
+                    sleep(WAITS.next_wait(refused, Duration::ZERO, refused.into()).unwrap_or_default()).await;
                 }
             }
         }

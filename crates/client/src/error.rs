@@ -58,6 +58,7 @@ pub enum Error {
     )]
     Undecided {
         /// The error of the last try.
+        #[source]
         last: Box<Error>,
     },
     /// No server could be reached within the connection timeout. The request was not sent.
@@ -95,9 +96,12 @@ pub enum Error {
     /// The server refuses an identity.
     #[error("the server refuses the identity; check scheme and secret")]
     AuthFailed,
-    /// Kerberos has no ticket for the client.
-    #[error("{0}")]
-    Kerberos(Box<str>),
+    /// Kerberos has no ticket for the client, or is not part of the build.
+    #[error("{problem}")]
+    Kerberos {
+        /// The reason, as text.
+        problem: Box<str>,
+    },
     /// The client is closed.
     #[error("the client is closed")]
     Closed,
@@ -123,10 +127,21 @@ pub enum Error {
         /// The path, as the caller gave it.
         path: Box<str>,
     },
+    /// A create has two options that no znode has both, such as `ephemeral` and `container`. The request was not sent.
+    #[error("create {path}: no znode has both options, `{first}` and `{second}`; it was not sent")]
+    ModeConflict {
+        /// The option that was set first.
+        first: &'static str,
+        /// The other option.
+        second: &'static str,
+        /// The znode's path, as the caller gave it.
+        path: Box<str>,
+    },
     /// The server's reply cannot be read. The operation may have been done or not.
     #[error("{operation} {path}: the server's reply cannot be read: {cause}")]
     BadReply {
         /// The part of the reply that cannot be read.
+        #[source]
         cause: JuteError,
         /// ZooKeeper's name of the operation.
         operation: &'static str,
@@ -140,6 +155,7 @@ pub enum Error {
         /// The znode's path, as the caller gave it.
         path: Box<str>,
         /// Why it cannot be decompressed.
+        #[source]
         cause: crate::gzip::DecompressError,
     },
     /// The connect string cannot be read.
@@ -216,12 +232,63 @@ impl Error {
         self.code() == Some(ErrorCode::Unimplemented)
     }
 
+    /// Whether the server answered `NoAuth`: the ACL does not allow the operation to this client.
+    pub fn is_no_auth(&self) -> bool {
+        self.code() == Some(ErrorCode::NoAuth)
+    }
+
+    /// Whether the server refuses an identity of this client, so that the client cannot be used: wrong credentials.
+    pub fn is_auth_failed(&self) -> bool {
+        matches!(self.last_try(), Error::AuthFailed) || self.code() == Some(ErrorCode::AuthFailed)
+    }
+
+    /// The path that the operation was about, as the caller gave it.
+    pub fn path(&self) -> Option<&str> {
+        match self.last_try() {
+            Error::Server { path, .. }
+            | Error::UnknownCode { path, .. }
+            | Error::Multi { path, .. }
+            | Error::ConnectionLoss { path, .. }
+            | Error::NotConnected { path, .. }
+            | Error::SessionExpired { path, .. }
+            | Error::SessionChanged { path, .. }
+            | Error::WatchRemoved { path }
+            | Error::TooLarge { path, .. }
+            | Error::BadPath { path }
+            | Error::ModeConflict { path, .. }
+            | Error::BadReply { path, .. } => Some(path),
+            #[cfg(feature = "gzip")]
+            Error::Decompress { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// ZooKeeper's name of the operation, such as `setData`; in a multi, of the operation that fails.
+    pub fn operation(&self) -> Option<&'static str> {
+        match self.last_try() {
+            Error::Server { operation, .. }
+            | Error::UnknownCode { operation, .. }
+            | Error::Multi { operation, .. }
+            | Error::ConnectionLoss { operation, .. }
+            | Error::NotConnected { operation, .. }
+            | Error::SessionExpired { operation, .. }
+            | Error::SessionChanged { operation, .. }
+            | Error::TooLarge { operation, .. }
+            | Error::BadReply { operation, .. } => Some(operation),
+            Error::ModeConflict { .. } => Some("create"),
+            #[cfg(feature = "gzip")]
+            Error::Decompress { .. } => Some("getData"),
+            _ => None,
+        }
+    }
+
     /// Whether the operation may have been done although there is an error.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, Error::ConnectionLoss { .. } | Error::BadReply { .. } | Error::Undecided { .. })
     }
 
-    /// Whether the connection was lost or missing, or the server throttled the request: a later try may succeed.
+    /// Whether the connection was lost or missing, or the server throttled the request: a later try may succeed. This is
+    /// the question by which the client's [`RetryPolicy`](crate::RetryPolicy) tries again.
     pub fn is_connection_trouble(&self) -> bool {
         match self {
             Error::ConnectionLoss { .. } | Error::NotConnected { .. } => true,
@@ -232,9 +299,10 @@ impl Error {
         }
     }
 
-    /// Whether a later try may succeed, at the same server or another one: connection trouble, a read-only server, or a
-    /// session that has moved.
-    pub fn may_pass(&self) -> bool {
+    /// Whether a later try may succeed, at the same server or another one:
+    /// [connection trouble](Error::is_connection_trouble), a read-only server, or a session that has moved. For loops of
+    /// the caller; the client itself tries again only after connection trouble.
+    pub fn is_retryable(&self) -> bool {
         self.is_connection_trouble()
             || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
     }
@@ -245,9 +313,16 @@ impl Error {
             || self.code() == Some(ErrorCode::SessionExpired)
     }
 
-    /// Whether the session that the operation belongs to is over, or the client is closed.
+    /// Whether the session that the operation belongs to is over: a later try may succeed in the next session. After the
+    /// loss of its session a client without
+    /// [`new_session_after_loss`](crate::ClientBuilder::new_session_after_loss) answers with this for ever.
     pub fn is_session_over(&self) -> bool {
-        matches!(self.last_try(), Error::SessionChanged { .. } | Error::Closed) || self.is_session_expired()
+        matches!(self.last_try(), Error::SessionChanged { .. }) || self.is_session_expired()
+    }
+
+    /// Whether the client was closed, so that no later try succeeds: [`Error::Closed`].
+    pub fn is_closed(&self) -> bool {
+        matches!(self.last_try(), Error::Closed)
     }
 }
 

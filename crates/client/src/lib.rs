@@ -19,8 +19,10 @@
 //!
 //! # Operations
 //! Each operation of the protocol is a method of [`Client`] with ZooKeeper's name. Options come before the await:
-//! `client.create("/a", b"x").ephemeral().creating_parents().await`. The request is handed to the client when `await`
-//! or `send()` is called. Requests are done in that order, and many can be under way at once:
+//! `client.create("/a", b"x").ephemeral().creating_parents().await`. The request of a builder such as [`Create`] is
+//! handed to the client when `await` or `send()` is called. A method that returns an [`Operation`] at once, such as
+//! [`get_acl`](Client::get_acl), [`sync`](Client::sync) and [`watch`](Read::watch), hands it over by the call itself.
+//! Requests are done in that order, and many can be under way at once:
 //!
 //! ```
 //! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -48,6 +50,9 @@
 //! | `usingNamespace` | [`Client::using_namespace`] |
 //! | `RetryPolicy` | [`RetryPolicy`], [`RetryBudget`] |
 //! | `ensembleTracker`, `EnsembleProvider` | [`ClientBuilder::follow_ensemble`], [`ClientBuilder::servers_from`] |
+//!
+//! A name that is an adjective or a participle waits ([`Session::suspended`], [`Session::ended`]), `is_...` asks
+//! ([`Session::is_alive`], [`Client::is_connected`]).
 //!
 //! # Sessions
 //! A client has one session at a time. By default it opens a new one when the session is lost. An operation belongs to
@@ -84,10 +89,27 @@
 //! [`Error::ConnectionLoss`]. If a repeated write ends with another error, it returns [`Error::Undecided`], because an
 //! earlier try may have been done. [`Error::is_outcome_unknown`] is true for both errors.
 //!
+//! # How long an operation takes
+//! One try ends in one of these times:
+//!
+//! - Without a connection, after [`ClientBuilder::connection_timeout`] (15 s by default), with [`Error::NotConnected`]. If
+//!   the session is lost before that, with [`Error::SessionExpired`].
+//! - With a server that has fallen silent, when the connection is given up: half of the session's timeout after the
+//!   server's last byte, or three eighths of it while something is held ([`Session::hold`]); with
+//!   [`Error::ConnectionLoss`]. The timeout is the granted one, [`Client::session_timeout`]; 40 s are asked for by default.
+//! - With a server that answers pings, but not this request, when the server answers or ends the connection. A server that
+//!   is cut off from its leader ends it after up to `syncLimit` ticks.
+//!
+//! An operation that is tried again adds the waits of its [`RetryPolicy`] and the times of the further tries: with the
+//! defaults, and no server for so long, a read fails after about three minutes, or with the session.
+//! [`RetryPolicy::at_most`] shortens that. For a fixed limit, put `tokio::time::timeout` around the operation; a write
+//! that was sent may be done nevertheless.
+//!
 //! # Dropping
 //! Dropping a future does not take back a request that was sent. If a protected create or a guaranteed delete is
 //! dropped, the znode is deleted in the background. Dropping a [`Watch`] or [`WatchStream`] removes it at the server.
-//! Dropping the last [`Client`] closes the session.
+//! Dropping the last [`Client`] closes the session; this needs the runtime to live on. A program that ends at once should
+//! call [`Client::close`].
 //!
 //! # Without tokio
 //! [`blocking`] has the same client for programs that block.
@@ -100,8 +122,8 @@
 //! | `tls` | yes | TLS. Without `ring` and `aws-lc-rs` it needs a rustls provider that the program installs at its start. |
 //! | `key-stores` | yes | key stores of Java clients: JKS, PKCS12, encrypted keys |
 //! | `native-roots` | | the authorities that the operating system trusts |
-//! | `sasl` | yes | logins by DIGEST-MD5 |
-//! | `gssapi` | | logins by Kerberos; links MIT's library |
+//! | `sasl` | yes | logins by DIGEST-MD5 ([`ClientBuilder::sasl_digest_md5`]) |
+//! | `gssapi` | | logins by Kerberos (`ClientBuilder::sasl_gssapi`); links MIT's library |
 //! | `metrics` | yes | [`Client::metrics`] |
 //! | `tracing` | yes | a span for each operation, and events, by the crate tracing |
 //! | `serde` | | `Serialize` and `Deserialize` for ids, `Stat`, ACLs, states and events |
@@ -127,9 +149,9 @@ mod error;
 #[cfg(feature = "gzip")]
 pub mod gzip;
 mod injected_expiry;
-#[cfg(feature = "sasl")]
+#[cfg(feature = "gssapi")]
 mod kerberos;
-#[cfg(not(feature = "sasl"))]
+#[cfg(not(feature = "gssapi"))]
 #[path = "no_kerberos.rs"]
 mod kerberos;
 #[cfg(feature = "metrics")]
@@ -179,7 +201,7 @@ pub use create::{Create, CreateMode, Created};
 pub use delete::Delete;
 pub use error::{Error, Result};
 pub use futures_core::Stream;
-#[cfg(feature = "sasl")]
+#[cfg(feature = "gssapi")]
 pub use kerberos::KerberosLogin;
 #[cfg(feature = "metrics")]
 pub use metrics::{Metrics, OperationMetrics};
@@ -199,6 +221,7 @@ pub use ostler_proto::{
 pub use ostler_tls::settings as tls_settings;
 pub use protected::{ProtectionId, without_protection};
 pub use reads::Read;
+#[doc(hidden)]
 pub use recipe_tag::RecipeTag;
 pub use retry::RetryPolicy;
 #[cfg(feature = "tls")]
@@ -206,8 +229,8 @@ pub use rustls;
 pub use session::{Hold, Session};
 pub use states::StateStream;
 #[cfg(feature = "tls")]
-pub use tls::pem_tls_config;
-/// The runtime in whose signatures [`Client::runtime`] and [`ClientBuilder::connector`] are.
+pub use tls::{pem_tls_config, pem_tls_config_with_key};
+/// tokio, whose types are in the signatures of [`Client::runtime`] and [`ClientBuilder::connector`].
 pub use tokio;
 pub use version::Version;
 pub use watch::{AddWatchMode, Watch, WatchStream, WatchedEvent};

@@ -2,7 +2,7 @@
 
 use crate::{
     client::{Client, checked},
-    create::CreateMode,
+    create::{CreateMode, ModeChoice},
     error::{Error, Result},
     operation::{Call, Operation, OperationContext, ReplyError, finish, spanned},
     outcome::Reply,
@@ -12,7 +12,7 @@ use crate::{
 use bytes::Bytes;
 use ostler_client_core::Chroot;
 use ostler_proto::{
-    acl::{Acl, Perms},
+    acl::Acl,
     error::ErrorCode,
     jute::Reader,
     op::Op,
@@ -89,7 +89,7 @@ struct PlannedOp {
 
 #[derive(Debug, Clone)]
 enum OpKind {
-    Create { data: Option<Bytes>, mode: CreateMode, acl: Vec<Acl> },
+    Create { data: Option<Bytes>, mode: ModeChoice, acl: Vec<Acl> },
     Delete { version: Version },
     SetData { data: Bytes, version: Version },
     Check { version: Version },
@@ -153,10 +153,11 @@ impl<'a, Last> Multi<'a, Last> {
         self.add(path, OpKind::Check { version })
     }
 
-    /// Creates a znode: without options a persistent one, with an ACL that allows everything to everybody.
+    /// Creates a znode: without options a persistent one, with the client's
+    /// [default ACL](crate::ClientBuilder::default_acl).
     pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> Multi<'a, CreateOp> {
-        let (data, acl) = (Bytes::copy_from_slice(data.as_ref()), vec![Acl::world(Perms::ALL)]);
-        self.add(path, OpKind::Create { data: Some(data), mode: CreateMode::Persistent, acl })
+        let (data, acl) = (Bytes::copy_from_slice(data.as_ref()), self.client.handle.default_acl.to_vec());
+        self.add(path, OpKind::Create { data: Some(data), mode: ModeChoice::default(), acl })
     }
 
     /// Deletes a znode.
@@ -185,7 +186,7 @@ impl<'a, Last> Multi<'a, Last> {
     ///
     /// # Errors
     /// [`Error::Multi`] with the first operation that fails: none was done. [`Error::ConnectionLoss`]: all or none were
-    /// done.
+    /// done. [`Error::ModeConflict`]: no znode has all the options of a create, and nothing was sent.
     pub fn send(self) -> Operation<Vec<OpResult>> {
         if let Some(error) = self.ops.iter().enumerate().find_map(|(index, op)| op.check(index).err()) {
             return Operation::refused(error);
@@ -199,44 +200,49 @@ impl<'a, Last> Multi<'a, Last> {
 }
 
 impl Multi<'_, CreateOp> {
-    fn change(mut self, change: impl FnOnce(&mut Option<Bytes>, &mut CreateMode, &mut Vec<Acl>)) -> Self {
+    fn change(mut self, change: impl FnOnce(&mut Option<Bytes>, &mut ModeChoice, &mut Vec<Acl>)) -> Self {
         if let Some(OpKind::Create { data, mode, acl }) = self.ops.last_mut().map(|op| &mut op.kind) {
             change(data, mode, acl);
         }
         self
     }
 
-    /// The kind of the znode; persistent by default.
+    /// The kind of the znode; persistent by default. It replaces the kinds that were set before:
+    /// [`Create::mode`](crate::Create::mode).
     pub fn mode(self, kind: CreateMode) -> Self {
-        self.change(|_, mode, _| *mode = kind)
+        self.change(|_, mode, _| *mode = ModeChoice::mode(kind))
     }
 
-    /// Creates an ephemeral znode: [`CreateMode::Ephemeral`].
+    fn kind(self, choose: impl FnOnce(ModeChoice) -> ModeChoice) -> Self {
+        self.change(|_, mode, _| *mode = choose(*mode))
+    }
+
+    /// Makes the znode ephemeral: [`Create::ephemeral`](crate::Create::ephemeral).
     pub fn ephemeral(self) -> Self {
-        self.mode(CreateMode::Ephemeral)
+        self.kind(ModeChoice::ephemeral)
     }
 
-    /// Creates an ephemeral sequential znode: [`CreateMode::EphemeralSequential`].
+    /// [`ephemeral`](Multi::ephemeral) and [`sequential`](Multi::sequential).
     pub fn ephemeral_sequential(self) -> Self {
-        self.mode(CreateMode::EphemeralSequential)
+        self.ephemeral().sequential()
     }
 
-    /// Creates a persistent sequential znode: [`CreateMode::PersistentSequential`].
+    /// Makes the znode sequential: [`Create::sequential`](crate::Create::sequential).
     pub fn sequential(self) -> Self {
-        self.mode(CreateMode::PersistentSequential)
+        self.kind(ModeChoice::sequential)
     }
 
-    /// Creates a container: [`CreateMode::Container`].
+    /// Makes the znode a container: [`Create::container`](crate::Create::container).
     pub fn container(self) -> Self {
-        self.mode(CreateMode::Container)
+        self.kind(ModeChoice::container)
     }
 
-    /// Creates a persistent znode with this TTL: [`CreateMode::PersistentWithTtl`].
+    /// Gives the znode a TTL: [`Create::ttl`](crate::Create::ttl).
     pub fn ttl(self, ttl: Duration) -> Self {
-        self.mode(CreateMode::PersistentWithTtl(ttl))
+        self.kind(|mode| mode.ttl(ttl))
     }
 
-    /// The znode's ACL. The default is `OPEN_ACL_UNSAFE`: everybody may do everything.
+    /// The znode's ACL. The default is [`ClientBuilder::default_acl`](crate::ClientBuilder::default_acl).
     pub fn acl<'c>(self, entries: impl Into<Cow<'c, [Acl]>>) -> Self {
         self.change(|_, _, acl| *acl = entries.into().into_owned())
     }
@@ -320,7 +326,7 @@ impl PlannedOp {
     /// Those of an operation that must not be sent.
     fn check(&self, index: usize) -> Result<()> {
         match &self.kind {
-            OpKind::Create { mode, .. } if mode.is_sequential() => {
+            OpKind::Create { mode, .. } if mode.checked(&self.path)?.is_sequential() => {
                 return checked(&format!("{}1", self.path));
             }
             _ => checked(&self.path)?,
@@ -355,7 +361,7 @@ impl PlannedOp {
     }
 
     fn is_create2(&self) -> bool {
-        matches!(&self.kind, OpKind::Create { mode, .. } if mode.op() == Op::Create2)
+        matches!(&self.kind, OpKind::Create { mode, .. } if mode.get().op() == Op::Create2)
     }
 
     fn request<'a>(&'a self, chroot: &Chroot, without_create2: bool) -> MultiOp<'a> {
@@ -363,8 +369,8 @@ impl PlannedOp {
         let version = self.version().number();
         match &self.kind {
             OpKind::Create { data, mode, acl } => {
+                let (mode, op) = (mode.get(), (without_create2 && self.is_create2()).then_some(Op::Create));
                 let path = mode.absolute(&self.path, chroot);
-                let op = (without_create2 && self.is_create2()).then_some(Op::Create);
                 MultiOp::Create(mode.request(op, path, data.as_deref(), acl))
             }
             OpKind::Delete { .. } => MultiOp::Delete(PathVersion { path, version }),

@@ -1,4 +1,4 @@
-//! Stands in for logins by Kerberos in a build without the feature `sasl`. No value of its types exists.
+//! Stands in for logins by Kerberos in a build without the feature `gssapi`. No value of its types exists.
 
 use crate::{error::Result, shared::SaslToken};
 use ostler_client_core::{AttemptId, SaslStep};

@@ -16,6 +16,6 @@
 //! `Error` and `Result` are left out, because a program has its own.
 
 pub use crate::{
-    Acl, AddWatchMode, Bytes, Client, ConnectionState, CreateMode, ErrorCode, EventKind, OpResult, Perms,
+    Acl, AddWatchMode, Bytes, Client, ConnectionState, CreateMode, ErrorCode, EventKind, Id, OpResult, Perms,
     RetryPolicy, Session, Stat, Stream, Version, WatchedEvent, Zxid,
 };

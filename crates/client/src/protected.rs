@@ -38,6 +38,7 @@ impl ProtectionId {
     }
 
     /// This id with a tag in it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_tag(self, tag: RecipeTag) -> ProtectionId {
         ProtectionId(tag.mark(self.0))

@@ -9,7 +9,7 @@ use crate::{
 use bytes::Bytes;
 use ostler_client_core::Chroot;
 use ostler_proto::{
-    acl::{Acl, read_acls},
+    acl::{Acl, Id, read_acls},
     error::ErrorCode,
     jute::Reader,
     path,
@@ -64,7 +64,7 @@ impl<T: Send + 'static> Read<'_, T> {
     }
 
     /// Reads, and sets a watch for the next change of what was read. No change between the two is missed. If `exists`
-    /// finds no znode, the watch is for its creation.
+    /// finds no znode, the watch is for its creation. The request is handed to the client now, by this call.
     pub fn watch(self) -> Operation<(T, Watch)> {
         self.client.read_and_watch(self.path, self.kind)
     }
@@ -145,10 +145,13 @@ const SYNC: ReadKind<()> = ReadKind {
     decode: |reply, _| reply.ok().map(drop),
 };
 
-const WHO_AM_I: ReadKind<Vec<(String, String)>> = ReadKind {
+const WHO_AM_I: ReadKind<Vec<Id>> = ReadKind {
     operation: "whoAmI",
     request: |_, _| Request::WhoAmI,
-    decode: |reply, _| Ok(read_identities(&mut Reader::new(&reply.ok()?.body))?),
+    decode: |reply, _| {
+        let known = read_identities(&mut Reader::new(&reply.ok()?.body))?;
+        Ok(known.into_iter().map(|(scheme, user)| Id::new(scheme, user)).collect())
+    },
 };
 
 /// Reads a body of data and Stat. The data shares the body's memory.
@@ -205,7 +208,8 @@ impl Client {
         Read { client: self, path, kind: GET_CHILDREN2 }
     }
 
-    /// Reads a znode's ACL and Stat. Digests are masked for a client without ADMIN.
+    /// Reads a znode's ACL and Stat. Digests are masked for a client without ADMIN. The request is handed to the client
+    /// now, by this call.
     ///
     /// # Errors
     /// `NoNode`; `NoAuth` without READ and ADMIN.
@@ -213,7 +217,7 @@ impl Client {
         self.read(path, GET_ACL)
     }
 
-    /// Reads the number of znodes below one, at any depth.
+    /// Reads the number of znodes below one, at any depth. The request is handed to the client now, by this call.
     ///
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
@@ -221,23 +225,26 @@ impl Client {
         self.read(path, GET_ALL_CHILDREN_NUMBER)
     }
 
-    /// Reads the paths of this session's ephemeral znodes that begin with the text `prefix`.
+    /// Reads the paths of this session's ephemeral znodes that begin with the text `prefix`. The request is handed to
+    /// the client now, by this call.
     pub fn get_ephemerals(&self, prefix: &str) -> Operation<Vec<String>> {
         self.read(prefix, GET_EPHEMERALS)
     }
 
     /// Brings the server that this client is connected to up to date: later reads are no older than the moment of this
-    /// call. The path has no effect, and need not exist.
+    /// call, by which the request is handed to the client. The path has no effect, and need not exist.
     pub fn sync(&self, path: &str) -> Operation<()> {
         self.read(path, SYNC)
     }
 
-    /// Reads the identities that the server has for this connection: scheme and user of each.
-    pub fn who_am_i(&self) -> Operation<Vec<(String, String)>> {
+    /// Reads the identities that the server has for this connection. The `id` of each is a user's name, without the
+    /// digest of its password. The request is handed to the client now, by this call.
+    pub fn who_am_i(&self) -> Operation<Vec<Id>> {
         self.read("/", WHO_AM_I)
     }
 
-    /// Reads the ensemble's configuration, as text, and the Stat of its znode.
+    /// Reads the ensemble's configuration, as text, and the Stat of its znode. The request is handed to the client now, by
+    /// this call.
     ///
     /// # Errors
     /// `NoAuth` without READ on that znode.

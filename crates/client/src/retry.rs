@@ -13,7 +13,8 @@ use rand_xoshiro::{
 use std::{sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// How often to try again after connection trouble, and how long to wait before each try.
+/// How often to try again after connection trouble
+/// ([`Error::is_connection_trouble`](crate::Error::is_connection_trouble)), and how long to wait before each try.
 ///
 /// The client tries again only operations that do no harm if they are done twice: reads, `sync`, and writes with
 /// `idempotent`, `protected` or `guaranteed`. Any other write fails with [`Error::ConnectionLoss`], because only the
@@ -70,18 +71,20 @@ impl RetryPolicy {
     }
 
     /// The same policy, but no retry begins later than `limit` after the first try.
+    #[must_use]
     pub const fn at_most(self, limit: Duration) -> RetryPolicy {
         RetryPolicy { elapsed: Some(limit), ..self }
     }
 
     /// The same policy with or without the random shortening of the waits.
+    #[must_use]
     pub const fn with_jitter(self, jitter: bool) -> RetryPolicy {
         RetryPolicy { jitter, ..self }
     }
 
     /// How long to wait after `tries` failed tries, when the first began `elapsed` ago; `None` to give up. `random`
     /// decides by how much the wait is shortened.
-    pub fn wait(&self, tries: u32, elapsed: Duration, random: u64) -> Option<Duration> {
+    pub fn next_wait(&self, tries: u32, elapsed: Duration, random: u64) -> Option<Duration> {
         if self.times.is_some_and(|times| tries > times) {
             return None;
         }
@@ -117,7 +120,7 @@ pub(crate) fn wait_before(
     begun: Instant,
 ) -> Option<Duration> {
     let elapsed = begun.elapsed();
-    let wait = policy.wait(tries, elapsed, elapsed.subsec_nanos().into())?;
+    let wait = policy.next_wait(tries, elapsed, elapsed.subsec_nanos().into())?;
     if !budget.is_none_or(Shared::take_retry) {
         tracing::debug!(tries, "the budget of retries is used up");
         return None;
@@ -185,7 +188,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn waits(policy: RetryPolicy, tries: u32) -> Vec<Option<u128>> {
-        (1..=tries).map(|n| policy.wait(n, Duration::ZERO, 1).map(|wait| wait.as_millis())).collect()
+        (1..=tries).map(|n| policy.next_wait(n, Duration::ZERO, 1).map(|wait| wait.as_millis())).collect()
     }
 
     #[test]
@@ -197,23 +200,23 @@ mod tests {
         let exponential = RetryPolicy::exponential(10 * MS, 35 * MS, 4).with_jitter(false);
         assert_eq!(waits(exponential, 5), [Some(10), Some(20), Some(35), Some(35), None]);
         let longest = RetryPolicy::exponential(Duration::MAX, Duration::MAX, u32::MAX);
-        assert!(longest.wait(u32::MAX, Duration::MAX, 1).is_some());
+        assert!(longest.next_wait(u32::MAX, Duration::MAX, 1).is_some());
     }
 
     #[test]
     fn a_retry_whose_wait_would_exceed_the_elapsed_limit_is_not_made() {
         let policy = RetryPolicy::until_elapsed(100 * MS, 30 * MS);
-        assert_eq!(policy.wait(9, 70 * MS, 0), Some(30 * MS));
-        assert_eq!(policy.wait(9, 71 * MS, 0), None);
-        assert_eq!(RetryPolicy::forever(MS).at_most(5 * MS).wait(1, 5 * MS, 0), None);
+        assert_eq!(policy.next_wait(9, 70 * MS, 0), Some(30 * MS));
+        assert_eq!(policy.next_wait(9, 71 * MS, 0), None);
+        assert_eq!(RetryPolicy::forever(MS).at_most(5 * MS).next_wait(1, 5 * MS, 0), None);
     }
 
     #[test]
     fn jitter_stays_between_half_and_whole() {
         let policy = RetryPolicy::exponential(100 * MS, 100 * MS, 9);
-        let drawn: Vec<Duration> = (0..50).map(|n| policy.wait(1, Duration::ZERO, n).unwrap()).collect();
+        let drawn: Vec<Duration> = (0..50).map(|n| policy.next_wait(1, Duration::ZERO, n).unwrap()).collect();
         assert!(drawn.iter().all(|wait| (50 * MS..=100 * MS).contains(wait)));
         assert!(drawn.iter().any(|wait| *wait != drawn[0]));
-        assert!(policy.wait(u32::MAX - 1, Duration::ZERO, 0).is_none());
+        assert!(policy.next_wait(u32::MAX - 1, Duration::ZERO, 0).is_none());
     }
 }

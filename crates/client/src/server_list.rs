@@ -45,21 +45,21 @@ impl Client {
     ///
     /// The session moves to another server if its server is not in the new list. If there are more servers than before, it
     /// moves with the probability at which all servers get equally many clients, once all of them have the new list. It
-    /// moves as by [`move_off`](Client::move_off).
+    /// moves as by [`change_server`](Client::change_server).
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> ostler_client::Result<()> {
     /// # let server = server::TestServer::start();
     /// # let client = server.client().await;
-    /// client.update_servers("zoo1.example:2181,zoo2.example:2181")?;
+    /// client.update_server_list("zoo1.example:2181,zoo2.example:2181")?;
     /// assert_eq!(client.servers().len(), 2);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
     /// [`Error::ConnectString`], also if there is a root: the root of a client does not change.
-    pub fn update_servers(&self, servers: &str) -> Result<()> {
+    pub fn update_server_list(&self, servers: &str) -> Result<()> {
         let parsed = connect_string::parse(servers)?;
         if !parsed.chroot.is_none() {
             return Err(Error::ConnectString {
@@ -88,10 +88,10 @@ impl Client {
     /// # let server = server::TestServer::start();
     /// # let client = server.client().await;
     /// println!("leaving {:?}", client.connected_server().map(|server| server.to_string()));
-    /// client.move_off();
+    /// client.change_server();
     /// # Ok(()) }
     /// ```
-    pub fn move_off(&self) {
-        self.shared().move_off();
+    pub fn change_server(&self) {
+        self.shared().change_server();
     }
 }

@@ -86,7 +86,7 @@ async fn find(list: &ServerList, source: &ServerSource) {
         tracing::debug!(problem, "the servers cannot be looked up");
         list.shared.note_error(format!("the servers cannot be looked up: {problem}"));
         tries += 1;
-        sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or(PAUSE)).await;
+        sleep(WAITS.next_wait(tries, Duration::ZERO, tries.into()).unwrap_or(PAUSE)).await;
     }
 }
 
@@ -119,12 +119,12 @@ impl ClientBuilder {
         self
     }
 
-    /// Tries the servers first for which `is_preferred` is true, for example those of the same zone. It gets a server's
-    /// name and port as they are in the list. Among alike servers the order is random, as with ZooKeeper's client, which
+    /// Tries the servers first for which `is_preferred` is true, for example those of the same zone. It gets a server
+    /// as it is in the list. Among alike servers the order is random, as with ZooKeeper's client, which
     /// shuffles them so that the clients spread evenly.
     ///
     /// If no preferred server can be reached, the client uses another one and stays there, because a move would suspend
-    /// its locks. [`Client::move_off`](crate::Client::move_off) makes it return.
+    /// its locks. [`Client::change_server`](crate::Client::change_server) makes it return.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -133,16 +133,16 @@ impl ClientBuilder {
     /// # let servers = server.address.to_string();
     /// use ostler_client::Client;
     ///
-    /// let client = Client::builder(&servers).prefer(|host, _| host.ends_with(".zone-a.example")).await?;
+    /// let client = Client::builder(&servers).prefer(|server| server.host.ends_with(".zone-a.example")).await?;
     /// # client.close().await;
     /// # Ok(()) }
     /// ```
-    pub fn prefer(self, is_preferred: impl Fn(&str, u16) -> bool + Send + Sync + 'static) -> Self {
-        self.rank_servers(move |host, port| u8::from(!is_preferred(host, port)))
+    pub fn prefer(self, is_preferred: impl Fn(HostPort) -> bool + Send + Sync + 'static) -> Self {
+        self.rank_servers(move |server| u8::from(!is_preferred(server)))
     }
 
     /// [`prefer`](ClientBuilder::prefer) with more than two ranks: servers of a lower rank are tried first.
-    pub fn rank_servers(mut self, rank: impl Fn(&str, u16) -> u8 + Send + Sync + 'static) -> Self {
+    pub fn rank_servers(mut self, rank: impl Fn(HostPort) -> u8 + Send + Sync + 'static) -> Self {
         self.rank = Some(Arc::new(rank));
         self
     }

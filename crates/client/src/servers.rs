@@ -9,7 +9,7 @@ use std::{
 };
 
 /// The rank of a server; those of a lower rank are tried first.
-pub(crate) type RankOf = Arc<dyn Fn(&str, u16) -> u8 + Send + Sync>;
+pub(crate) type RankOf = Arc<dyn Fn(HostPort) -> u8 + Send + Sync>;
 
 /// The servers that a client may connect to. The list can change.
 pub(crate) struct Servers {
@@ -95,7 +95,7 @@ impl Servers {
     }
 
     fn rank(&self, server: &HostPort) -> u8 {
-        self.rank.as_ref().map_or(0, |rank| rank(&server.host, server.port))
+        self.rank.as_ref().map_or(0, |rank| rank(server.clone()))
     }
 
     fn read<T>(&self, look: impl FnOnce(&Listed) -> T) -> T {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn ranks_are_those_of_the_application() {
-        let rank: RankOf = Arc::new(|host, port| u8::from(host != "b") + port as u8);
+        let rank: RankOf = Arc::new(|server| u8::from(server.host != "b") + server.port as u8);
         let servers = Servers::new(hosts("ab"), Some(rank));
         assert_eq!(servers.ranks(), [2, 1]);
         assert_eq!(

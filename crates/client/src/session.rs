@@ -20,6 +20,9 @@ const PROOF_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// A lock that is held by an ephemeral znode is held by a session. After the session has expired, a [`Client`] goes on
 /// in a new one, where an operation of the former holder must not be done. Through this handle such an operation fails
 /// with [`Error::SessionChanged`](crate::Error::SessionChanged).
+///
+/// It dereferences to a [`Client`] that is bound to the session. Its clones stay bound, and so do the handles of
+/// [`using_namespace`](Client::using_namespace) and [`with_retry`](Client::with_retry).
 #[derive(Debug, Clone)]
 pub struct Session {
     id: SessionId,
@@ -36,8 +39,8 @@ impl Session {
         self.id
     }
 
-    /// Whether the session can be taken to live: it is the client's present one, and by this machine's monotonic clock
-    /// the ensemble cannot have expired it. Without a [`Hold`] there is one exception: a server that is cut off from its
+    /// Whether the session lives, as far as this client can know: it is the client's present one, and by this machine's
+    /// monotonic clock the ensemble cannot have expired it. Without a [`Hold`] there is one exception: a server that is cut off from its
     /// leader answers until it notices that (`syncLimit` ticks), and the session may expire meanwhile.
     pub fn is_alive(&self) -> bool {
         self.client.session_id() == Some(self.id)
@@ -62,7 +65,7 @@ impl Session {
                 Ok(_) | Err(Error::Multi { .. }) if shared.is_proven(self.id) => break,
                 // The answer took too long to prove that the session lives now.
                 Ok(_) | Err(Error::Multi { .. }) => {}
-                Err(error) if error.may_pass() => {}
+                Err(error) if error.is_retryable() => {}
                 Err(error) => return Err(error),
             }
             let ready = async {
@@ -104,6 +107,7 @@ impl Session {
 
 /// Declares, until it is dropped, that something is held in a session ([`Session::hold`]).
 #[derive(Debug)]
+#[must_use = "a hold that is dropped ends at once"]
 pub struct Hold {
     session: SessionId,
     shared: Arc<Shared>,

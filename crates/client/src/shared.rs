@@ -107,7 +107,7 @@ impl std::fmt::Debug for State {
 #[derive(Debug)]
 pub(crate) struct SaslToken {
     pub(crate) attempt: AttemptId,
-    #[cfg_attr(not(feature = "sasl"), expect(dead_code, reason = "no mechanism reads it"))]
+    #[cfg_attr(not(feature = "gssapi"), expect(dead_code, reason = "no mechanism reads it"))]
     pub(crate) token: Option<Vec<u8>>,
 }
 
@@ -375,7 +375,7 @@ impl Shared {
         self.step(Input::Servers { servers, on_change });
     }
 
-    pub(crate) fn move_off(&self) {
+    pub(crate) fn change_server(&self) {
         self.step(Input::MoveOff);
     }
 

@@ -22,7 +22,7 @@ pub struct StateStream {
 }
 
 impl StateStream {
-    /// The next state; `None` once the client is closed.
+    /// The next state; `None` once the client is closed, and for a reader that has left 1,024 changes unread.
     pub async fn next(&mut self) -> Option<SessionState> {
         self.changes.recv().await
     }

@@ -31,13 +31,21 @@ impl ClientBuilder {
         self
     }
 
-    /// Uses TLS with certificates in PEM: those of the trusted authorities and, if servers ask for client certificates,
-    /// this client's own chain and key.
+    /// Uses TLS with the certificates of the trusted authorities, in PEM.
+    ///
+    /// # Errors
+    /// [`Error::Tls`] if the certificates cannot be used.
+    pub fn tls_pem(self, authorities: &[u8]) -> Result<Self> {
+        Ok(self.tls(pem_tls_config(authorities)?))
+    }
+
+    /// [`tls_pem`](ClientBuilder::tls_pem) for servers that ask for client certificates: `chain` and `key` are this
+    /// client's own, in PEM.
     ///
     /// # Errors
     /// [`Error::Tls`] if the certificates or the key cannot be used.
-    pub fn tls_pem(self, authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<Self> {
-        Ok(self.tls(pem_tls_config(authorities, own)?))
+    pub fn tls_pem_with_key(self, authorities: &[u8], chain: &[u8], key: &[u8]) -> Result<Self> {
+        Ok(self.tls(pem_tls_config_with_key(authorities, chain, key)?))
     }
 
     /// Uses TLS with the key store and trust store of a Java client: PEM, and with the feature `key-stores` PKCS12 and
@@ -61,15 +69,23 @@ impl ClientBuilder {
     }
 }
 
-/// The configuration that [`ClientBuilder::tls_pem`](crate::ClientBuilder::tls_pem) uses: certificates in PEM, those of
-/// the trusted authorities and this client's own chain and key.
+const AUTHORITIES: &str = "the authorities to trust";
+
+/// The configuration that [`ClientBuilder::tls_pem`](crate::ClientBuilder::tls_pem) uses.
+///
+/// # Errors
+/// [`Error::Tls`] if the certificates cannot be used.
+pub fn pem_tls_config(authorities: &[u8]) -> Result<ClientConfig> {
+    config_with_trust(certificates(authorities, AUTHORITIES)?, None, AUTHORITIES)
+}
+
+/// The configuration that [`ClientBuilder::tls_pem_with_key`](crate::ClientBuilder::tls_pem_with_key) uses.
 ///
 /// # Errors
 /// [`Error::Tls`] if the certificates or the key cannot be used.
-pub fn pem_tls_config(authorities: &[u8], own: Option<(&[u8], &[u8])>) -> Result<ClientConfig> {
-    let authorities = certificates(authorities, "the authorities to trust")?;
-    let own = own.map(key_store).transpose()?;
-    config_with_trust(authorities, own.as_ref(), "the authorities to trust")
+pub fn pem_tls_config_with_key(authorities: &[u8], chain: &[u8], key: &[u8]) -> Result<ClientConfig> {
+    let authorities = certificates(authorities, AUTHORITIES)?;
+    config_with_trust(authorities, Some(&key_store(chain, key)?), AUTHORITIES)
 }
 
 #[cfg(feature = "native-roots")]
@@ -111,7 +127,7 @@ fn config_with_trust(
         .map_err(|cause| problem("the client's certificate and key", cause))
 }
 
-fn key_store((chain, key): (&[u8], &[u8])) -> Result<KeyStore> {
+fn key_store(chain: &[u8], key: &[u8]) -> Result<KeyStore> {
     let chain = certificates(chain, "the client's certificate")?;
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|cause| problem("the client's key", cause))?;
     Ok(KeyStore { chain, key })

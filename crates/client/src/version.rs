@@ -26,8 +26,9 @@ pub enum Version {
     /// Any version.
     #[default]
     Any,
-    /// This version. -1 fails with `BadVersion` without a request, because servers take it for any version. They leave
-    /// it out when they count.
+    /// This version. -1 fails with `BadVersion` without a request, because servers take it for any version. Servers count
+    /// over it, from -2 to -1 and 0, after 4,294,967,295 writes; ZooKeeper 3.10 leaves it out. A write of
+    /// [`Version::Any`] ends this state.
     Exactly(i32),
 }
 

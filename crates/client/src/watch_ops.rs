@@ -44,7 +44,8 @@ impl AddWatchMode {
 }
 
 impl Client {
-    /// Watches a znode, or all znodes below it, for as long as the stream lives. The znode need not exist.
+    /// Watches a znode, or all znodes below it, for as long as the stream lives. The znode need not exist. The
+    /// request is handed to the client now, by this call.
     ///
     /// ```
     /// use ostler_client::{AddWatchMode, EventKind};
@@ -86,7 +87,7 @@ impl Client {
         })
     }
 
-    /// Whether the server holds a watch of this client on a znode.
+    /// Whether the server holds a watch of this client on a znode. The request is handed to the client now, by this call.
     pub fn check_watches(&self, path: &str, kind: WatcherType) -> Operation<bool> {
         if let Err(error) = checked(path) {
             return Operation::refused(error);
@@ -108,7 +109,8 @@ impl Client {
     }
 
     /// Removes all watches of these types that this client has on a znode. Each [`Watch`](crate::Watch) and
-    /// [`WatchStream`] concerned ends. To remove a single watch, drop it.
+    /// [`WatchStream`] concerned ends. To remove a single watch, drop it. The request is handed to the client now, by this
+    /// call.
     ///
     /// # Errors
     /// `NoWatcher` if there is none. After [`Error::ConnectionLoss`](crate::Error::ConnectionLoss) the watches are still

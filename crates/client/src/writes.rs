@@ -37,9 +37,10 @@ impl SetData<'_> {
         self
     }
 
-    /// Replaces the data by bytes that the setData owns, for one that outlives what they were made from.
-    pub fn owned_data(mut self, data: Vec<u8>) -> Self {
-        self.data = Cow::Owned(data);
+    /// Replaces the data by bytes that the setData owns, such as a `Vec`, a `String` or [`Bytes`]: for one that outlives
+    /// what they were made from.
+    pub fn data(mut self, data: impl Into<Vec<u8>>) -> Self {
+        self.data = Cow::Owned(data.into());
         self
     }
 
@@ -239,7 +240,8 @@ impl IntoFuture for Reconfig<'_> {
 }
 
 impl Client {
-    /// Sets a znode's data; returns the new Stat.
+    /// Sets a znode's data; returns the new Stat. The data is borrowed; [`data`](SetData::data) takes bytes that the
+    /// setData owns.
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }

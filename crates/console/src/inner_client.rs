@@ -66,16 +66,12 @@ pub(crate) async fn prove(
     let known = known.map_err(|error| {
         ApiError::new(Code::Server, format!("The server did not say who you are: {error}."))
     })?;
-    Ok(known
-        .into_iter()
-        .filter(|(scheme, _)| scheme == "sasl")
-        .map(|(scheme, id)| Id::new(&scheme, id))
-        .collect())
+    Ok(known.into_iter().filter(|id| id.scheme == "sasl").collect())
 }
 
 async fn connect(console: &Arc<Console>, conn: &AdminConn, proof: &Proof) -> Result<Client, Failure> {
     let (handle, peer, certificate) = (console.handle.clone(), conn.peer, conn.certificate.clone());
-    let dial = move |_host, _port| {
+    let dial = move |_| {
         let (handle, certificate) = (handle.clone(), certificate.clone());
         async move { handle.connect(peer, certificate).await }
     };

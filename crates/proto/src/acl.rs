@@ -2,6 +2,7 @@
 
 use crate::jute::{Reader, Result, Writer};
 use alloc::{borrow::Cow, string::String, vec::Vec};
+use core::ops::{BitOr, BitOrAssign};
 
 /// A set of permissions, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +35,21 @@ impl Perms {
     }
 }
 
+/// The union of both sets: `Perms::READ | Perms::WRITE`.
+impl BitOr for Perms {
+    type Output = Perms;
+
+    fn bitor(self, others: Perms) -> Perms {
+        self.with(others)
+    }
+}
+
+impl BitOrAssign for Perms {
+    fn bitor_assign(&mut self, others: Perms) {
+        *self = *self | others;
+    }
+}
+
 /// An identity of a client, as an authentication scheme names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -51,6 +67,7 @@ impl Id {
     }
 
     /// About how many bytes of memory the identity takes.
+    #[doc(hidden)]
     pub fn size(&self) -> usize {
         self.scheme.len() + self.id.len() + size_of::<Id>()
     }
@@ -67,7 +84,29 @@ pub struct Acl {
 }
 
 impl Acl {
+    /// An entry that grants `perms` to `id`.
+    pub fn new(perms: Perms, id: Id) -> Acl {
+        Acl { perms, id }
+    }
+
+    /// Everything to everybody: ZooKeeper's `OPEN_ACL_UNSAFE`.
+    pub fn open_unsafe() -> Acl {
+        Acl::world(Perms::ALL)
+    }
+
+    /// Everything to the identities that the creating connection has: ZooKeeper's `CREATOR_ALL_ACL`. A client without
+    /// an identity gets `InvalidAcl`.
+    pub fn creator_all() -> Acl {
+        Acl::new(Perms::ALL, Id::new("auth", ""))
+    }
+
+    /// Reading to everybody: ZooKeeper's `READ_ACL_UNSAFE`.
+    pub fn read_unsafe() -> Acl {
+        Acl::world(Perms::READ)
+    }
+
     /// About how many bytes of memory the entry takes.
+    #[doc(hidden)]
     pub fn size(&self) -> usize {
         size_of::<Acl>() + self.id.scheme.len() + self.id.id.len()
     }
@@ -78,6 +117,7 @@ impl Acl {
     }
 
     /// Appends the entry.
+    #[doc(hidden)]
     pub fn write(&self, out: &mut Vec<u8>) {
         out.i32(self.perms.0);
         out.string(&self.id.scheme);

@@ -3,11 +3,11 @@
 use core::fmt;
 
 /// A value of the error field of a reply header. Each variant has upstream's name. It displays what has happened, in
-/// words; [`name`](ErrorCode::name) is upstream's name.
+/// words; [`name`](ErrorCode::name) is upstream's name. A program that uses the client has it as
+/// `ostler_client::ErrorCode`.
 ///
 /// ```
-/// use ostler_proto::error::ErrorCode;
-///
+/// # use ostler_proto::error::ErrorCode;
 /// assert_eq!(ErrorCode::BadVersion.to_string(), "the version is not the expected one");
 /// assert_eq!(ErrorCode::BadVersion.name(), "BadVersion");
 /// ```

@@ -92,6 +92,7 @@ impl SessionId {
     /// A random id for a new session. The top byte is the id of `server`, as upstream has it, so no two servers of an
     /// ensemble make the same id. The other 56 bits are from `random`, where upstream counts up from its clock. So an
     /// id shows neither the id of another session, nor when the server started, nor how many sessions it has made.
+    #[doc(hidden)]
     pub fn random(server: ServerId, random: u64) -> SessionId {
         // With only zeros below the top byte the id could be `NONE`, or i64::MIN, the owner of container nodes.
         let below = (random & (u64::MAX >> 8)).max(1);
@@ -104,6 +105,7 @@ impl SessionId {
     ///
     /// An id of a server that counts up has 255 there only after 34 years of its clock, in ms. In Java the clock starts
     /// with the machine, in earlier versions of Ostler in 2004.
+    #[doc(hidden)]
     pub fn random_with_secret(server: ServerId, random: u64) -> SessionId {
         SessionId(server.0 << 56 | SECRET_MARK | (random & (u64::MAX >> 16)) as i64)
     }

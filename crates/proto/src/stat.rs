@@ -192,8 +192,17 @@ impl Stat {
     /// The size in bytes.
     pub const SIZE: usize = 68;
 
+    /// The session that owns the znode, if it is ephemeral; `None` for all others, containers and TTL znodes among them.
+    pub fn owner(&self) -> Option<SessionId> {
+        match self.ephemeral_owner {
+            0 | CONTAINER => None,
+            session => Some(SessionId(session)),
+        }
+    }
+
     /// The client's view of a stored Stat. The stored cversion counts creates only. A client sees the number of creates
     /// and deletes: twice the creates less the children that are there.
+    #[doc(hidden)]
     pub fn of(stored: &StatPersisted, data_length: usize, num_children: u32, types: ExtendedTypes) -> Stat {
         let owner = match stored.ephemeral_owner.kind(types) {
             NodeKind::Ephemeral(session) => session.0,
@@ -215,6 +224,7 @@ impl Stat {
     }
 
     /// Appends the 68 bytes.
+    #[doc(hidden)]
     pub fn write(&self, out: &mut Vec<u8>) {
         out.i64(self.czxid.to_wire());
         out.i64(self.mzxid.to_wire());
@@ -230,6 +240,7 @@ impl Stat {
     }
 
     /// Reads the 68 bytes.
+    #[doc(hidden)]
     pub fn read(r: &mut Reader<'_>) -> Result<Self> {
         Ok(Stat {
             czxid: Zxid::from_wire(r.i64()?),
@@ -266,6 +277,19 @@ mod tests {
         let emulate = ExtendedTypes { enabled: true, emulate_353: true };
         assert_eq!(EphemeralOwner(i64::MIN + 9).kind(emulate), NodeKind::Ttl(9));
         assert_eq!(EphemeralOwner::ttl(5).kind(emulate), NodeKind::Ttl(5));
+    }
+
+    #[test]
+    fn only_an_ephemeral_has_an_owner() {
+        let owner = |stored, types| {
+            let stored = StatPersisted { ephemeral_owner: stored, ..StatPersisted::default() };
+            Stat::of(&stored, 0, 0, types).owner()
+        };
+        assert_eq!(owner(EphemeralOwner(7), TTL_ON), Some(SessionId(7)));
+        for none in [EphemeralOwner::NONE, EphemeralOwner::CONTAINER, EphemeralOwner::ttl(5)] {
+            assert_eq!(owner(none, TTL_ON), None);
+        }
+        assert_eq!(Stat { ephemeral_owner: CONTAINER, ..Stat::default() }.owner(), None);
     }
 
     #[test]

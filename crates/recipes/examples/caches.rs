@@ -15,7 +15,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         None => own.insert(TestServer::start().await?).connect_string(),
     };
     let (reader, writer) = (Client::connect(&servers).await?, Client::connect(&servers).await?);
-    writer.delete(ROOT).deleting_children_if_needed().quietly().await?;
+    writer.delete(ROOT).deleting_children().quietly().await?;
     writer.create("/examples/config/limits", "size=1").creating_parents().await?;
 
     let cache = CuratorCache::start(&reader, ROOT)?;
@@ -45,7 +45,7 @@ async fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 async fn change(writer: &Client) -> Result<()> {
     writer.set_data("/examples/config/limits", "size=2").await?;
     writer.create("/examples/config/limits/east", "size=3").await?;
-    writer.delete(ROOT).deleting_children_if_needed().await
+    writer.delete(ROOT).deleting_children().await
 }
 
 fn told(event: &CacheEvent) -> String {

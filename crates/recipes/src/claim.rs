@@ -1,7 +1,7 @@
 //! An ephemeral znode by which one process claims something, such as an item of a queue.
 
 use crate::until_answered::{is_transient, pause, until_answered};
-use ostler_client::{Client, Error, Multi, Result, Session};
+use ostler_client::{Client, Multi, Result, Session};
 use uuid::Uuid;
 
 /// A claim that this process holds. The znode is deleted in the background when this is dropped.
@@ -42,14 +42,13 @@ impl Claim {
                         claim.held = false;
                         return Ok(None);
                     }
-                    Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => {}
+                    Err(error) if error.is_session_over() => {}
                     Err(error) => return Err(error),
                 },
                 Err(error) if error.is_node_exists() => {
                     claim.held = false;
                     return Ok(None);
                 }
-                Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) if is_transient(&error) || error.is_session_over() => unanswered = Some(claim),
                 Err(error) => return Err(error),
             }
@@ -94,7 +93,7 @@ impl Claim {
     /// Deletes the znode if it exists.
     async fn remove(&self) -> Result<()> {
         match self.delete_by(false, || self.session.delete(&self.path).quietly()).await {
-            Err(error) if error.is_session_over() => Ok(()),
+            Err(error) if error.is_session_over() || error.is_closed() => Ok(()),
             removed => removed.map(|_| ()),
         }
     }
@@ -104,7 +103,7 @@ impl Claim {
     pub(crate) async fn release(mut self, add: impl for<'a> Fn(Multi<'a>) -> Multi<'a>) -> Result<bool> {
         let multi = || add(self.session.multi().delete(&self.path).and());
         let done = match self.delete_by(true, multi).await {
-            Err(error) if error.is_session_over() && !matches!(error, Error::Closed) => false,
+            Err(error) if error.is_session_over() => false,
             // A znode was deleted by another client.
             Err(error) if error.is_no_node() => {
                 self.remove().await?;

@@ -8,7 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why an operation of a lock, an election, a share or a fence has failed.
 ///
 /// Caches, queues, barriers, nodes and transactions return the [client's error](ostler_client::Error). Counters, the
-/// discovery and typed znodes have errors of their own, with the same questions: `client` and `may_pass`.
+/// discovery and typed znodes have errors of their own, with the same questions: `client` and `is_retryable`.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -64,8 +64,8 @@ impl Error {
     /// Whether the same operation may succeed later: connection trouble, a server that is cut off, or a session that is
     /// over where the next one can do it. Not if the caller no longer holds what the operation is bound to, and not if
     /// the client is closed.
-    pub fn may_pass(&self) -> bool {
-        self.client().is_some_and(may_pass)
+    pub fn is_retryable(&self) -> bool {
+        self.client().is_some_and(is_retryable)
     }
 
     /// The client's error, if this is one.
@@ -78,6 +78,6 @@ impl Error {
 }
 
 /// Whether an operation that has failed with this error may succeed later, in this session or in the next one.
-pub(crate) fn may_pass(error: &ostler_client::Error) -> bool {
-    error.may_pass() || error.is_session_over() && !matches!(error, ostler_client::Error::Closed)
+pub(crate) fn is_retryable(error: &ostler_client::Error) -> bool {
+    error.is_retryable() || error.is_session_over()
 }

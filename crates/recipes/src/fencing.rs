@@ -196,7 +196,9 @@ impl Fence {
             };
             tries += 1;
             let chance = begun.elapsed().subsec_nanos().into();
-            let Some(wait) = policy.wait(tries, begun.elapsed(), chance) else { return Err(error.into()) };
+            let Some(wait) = policy.next_wait(tries, begun.elapsed(), chance) else {
+                return Err(error.into());
+            };
             sleep(wait).await;
         }
     }

@@ -55,7 +55,7 @@
 //!   several.
 //! - All changes are a [`Stream`](ostler_client::Stream), which also has a method `next`.
 //! - [`Error`] is the error of what is held. Other recipes return the client's error, or one of their own around it. Each
-//!   says whether it [may pass](Error::may_pass).
+//!   says whether it [is retryable](Error::is_retryable).
 //!
 //! [`prelude`] has the usual names.
 #![deny(missing_docs)]

@@ -186,7 +186,7 @@ impl SetPartitioner {
         let mut tries = 0;
         loop {
             match lock.acquire().await {
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_retryable() => {
                     tries += 1;
                     pause(tries).await;
                 }

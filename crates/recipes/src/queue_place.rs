@@ -213,7 +213,7 @@ impl QueuePlace {
         let deleted = self.session().delete(self.path()).guaranteed().quietly().send();
         match deleted.await {
             // The znode was deleted with its session.
-            Err(error) if error.is_session_over() => Ok(()),
+            Err(error) if error.is_session_over() || error.is_closed() => Ok(()),
             deleted => Ok(deleted?),
         }
     }

@@ -34,9 +34,7 @@ where
     loop {
         let session = client.session().await?;
         match attempt(session.clone()).await {
-            Err(crate::Error::Client(error))
-                if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) =>
-            {
+            Err(crate::Error::Client(error)) if error.is_session_over() => {
                 if session.is_alive() {
                     expired_answers += 1;
                     if expired_answers > EXPIRED_ANSWERS_MAX {

@@ -183,7 +183,7 @@ impl Transaction {
                 if error.is_no_node() || error.is_not_empty() || matches!(error, Error::TooLarge { .. }) => {}
             ended => return ended,
         }
-        let delete = || self.client.delete(&self.path).deleting_children_if_needed().quietly();
+        let delete = || self.client.delete(&self.path).deleting_children().quietly();
         until_answered(&self.client, delete).await
     }
 

@@ -10,7 +10,7 @@ const WAITS: RetryPolicy =
 
 /// Whether the same request may succeed later: at a server that is not cut off, or in another session.
 pub(crate) fn is_transient(error: &Error) -> bool {
-    error.may_pass()
+    error.is_retryable()
         || matches!(error, Error::SessionExpired { .. })
         || error.code() == Some(ErrorCode::SessionExpired)
 }
@@ -49,12 +49,12 @@ const REFUSED_WAITS: RetryPolicy =
 
 /// The wait after a request was refused this number of times.
 pub(crate) fn wait_after_refusals(times: u32) -> Duration {
-    REFUSED_WAITS.wait(times, Duration::ZERO, times.into()).unwrap_or_default()
+    REFUSED_WAITS.next_wait(times, Duration::ZERO, times.into()).unwrap_or_default()
 }
 
 /// Waits before try number `tries` + 1: a server that refuses at once must not be asked in a tight loop.
 pub(crate) async fn pause(tries: u32) {
-    sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
+    sleep(WAITS.next_wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
 }
 
 /// Waits until the client has no connection. A request that is sent after that waits for the next connection.

@@ -1,11 +1,12 @@
 //! The counters of a server, and its clients' connections.
 
-use ostler_proto::id::SessionId;
+use ostler_proto::id::{SessionId, Zxid};
 use ostler_server_core::Server;
 use std::net::SocketAddr;
 
 /// The counters of a server at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Counts {
     /// Open connections, including those without a session.
     pub connections: usize,
@@ -28,7 +29,7 @@ pub struct Counts {
     /// Transactions applied since the start.
     pub commits: u64,
     /// The zxid of the last applied transaction.
-    pub zxid: u64,
+    pub zxid: Zxid,
 }
 
 impl Counts {
@@ -52,7 +53,7 @@ impl Counts {
             requests: stats.packets_received,
             events: events.iter().map(|of_type| of_type.sum).sum(),
             commits: stats.commits,
-            zxid: summary.zxid.0,
+            zxid: summary.zxid,
         }
     }
 
@@ -77,6 +78,7 @@ impl Counts {
 
 /// A client's connection as its server sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Connection {
     /// The address of the other end: the client's or a proxy's.
     pub peer: SocketAddr,

@@ -35,11 +35,21 @@ struct Member {
 
 impl TestEnsemble {
     /// Starts this number of members with the default options, and waits until all of them serve clients.
+    ///
+    /// # Errors
+    /// Those of [`start_with`](TestEnsemble::start_with).
+    ///
+    /// # Errors
+    /// Those of [`start_with`](TestEnsemble::start_with).
     pub async fn start(members: usize) -> Result<TestEnsemble, TestkitError> {
         TestEnsemble::start_with(members, TestOptions::default()).await
     }
 
     /// Starts this number of members with these options, and waits until all of them serve clients.
+    ///
+    /// # Errors
+    /// [`TestkitError::Config`] for a setting that is not valid; [`TestkitError::Folder`], [`TestkitError::Port`],
+    /// [`TestkitError::Thread`] and the like if this machine lacks something; [`TestkitError::Server`] if a member does not start.
     pub async fn start_with(members: usize, options: TestOptions) -> Result<TestEnsemble, TestkitError> {
         let (members, network) = (prepare_members(members, &options)?, Network::new()?);
         let mut ensemble = TestEnsemble { members, network, roster: Roster::default() };
@@ -56,11 +66,14 @@ impl TestEnsemble {
     }
 
     /// The ids of all members.
-    pub fn members(&self) -> impl Iterator<Item = ServerId> {
+    pub fn ids(&self) -> impl Iterator<Item = ServerId> {
         self.members.keys().copied()
     }
 
     /// One member, to inspect it and to cut its clients' connections.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`].
     pub fn member(&self, id: ServerId) -> Result<&TestServer, TestkitError> {
         Ok(&self.members.get(&id).ok_or(TestkitError::NoMember(id))?.server)
     }
@@ -115,6 +128,9 @@ fn prepare_members(
 /// Faults of members.
 impl TestEnsemble {
     /// Ends a member as `kill -9` would; see [`TestServer::kill`].
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`].
     pub async fn kill(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.kill().await;
         self.roster.remove(id);
@@ -123,6 +139,9 @@ impl TestEnsemble {
     }
 
     /// Stops a member in order, as SIGTERM does.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`]; [`TestkitError::Server`] if the member does not stop in order.
     pub async fn stop(&mut self, id: ServerId) -> Result<(), TestkitError> {
         let stopped = self.member_mut(id)?.stop().await;
         self.roster.remove(id);
@@ -132,6 +151,9 @@ impl TestEnsemble {
 
     /// Starts a member again, with the same ports and data. A running member is stopped first. Does not wait until the
     /// member serves clients; [`until_serving`](TestEnsemble::until_serving) does.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`]; otherwise those of [`start_with`](TestEnsemble::start_with).
     pub async fn restart(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.stop(id).await?;
         let member = self.members.get_mut(&id).ok_or(TestkitError::NoMember(id))?;
@@ -142,11 +164,17 @@ impl TestEnsemble {
     }
 
     /// Freezes a member; see [`TestServer::pause`].
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`]; [`TestkitError::Down`].
     pub async fn pause(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.pause().await
     }
 
     /// Continues a paused member.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`].
     pub fn resume(&mut self, id: ServerId) -> Result<(), TestkitError> {
         self.member_mut(id)?.resume();
         Ok(())
@@ -155,18 +183,22 @@ impl TestEnsemble {
 
 /// Observations of the whole ensemble.
 impl TestEnsemble {
-    /// The created and deleted znodes in the committed transactions after this zxid (0 for all), in order. A transaction is
+    /// The created and deleted znodes in the committed transactions after this zxid ([`Zxid::ZERO`] for all), in order. A transaction is
     /// committed if it is in the logs of a majority. Call this when all members [serve](TestEnsemble::until_all_serve) and
     /// are [settled](TestEnsemble::until_settled).
-    pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::NotLogged`] if a majority of the running members does not have all transactions in its logs;
+    /// [`TestkitError::Log`] and [`TestkitError::Record`] for a log that cannot be read.
+    pub fn history(&self, after: Zxid) -> Result<Vec<Change>, TestkitError> {
         let awake: Vec<&TestServer> = self.awake().map(|(_, server)| server).collect();
         let mut applied = Zxid::ZERO;
         for server in &awake {
             applied = applied.max(server.applied()?);
         }
-        let (mut all, mut reach) = (BTreeMap::<u64, (usize, Vec<Change>)>::new(), 0);
+        let (mut all, mut reach) = (BTreeMap::<Zxid, (usize, Vec<Change>)>::new(), 0);
         for server in &awake {
-            let logged = server.logged(Zxid(after), applied)?;
+            let logged = server.logged(after, applied)?;
             for changes in logged.changes.chunk_by(|a, b| a.zxid == b.zxid) {
                 all.entry(changes[0].zxid).or_insert_with(|| (0, changes.to_vec())).0 += 1;
             }
@@ -183,12 +215,18 @@ impl TestEnsemble {
     /// The counters of all running members. Connections, watches, requests and events are sums over all members;
     /// sessions, znodes and transactions come from the member that has applied the most. The members are read one after
     /// the other, so a client that moves between two members meanwhile can be counted twice, or not at all.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] if no member runs.
     pub fn counts(&self) -> Result<Counts, TestkitError> {
         self.roster.counts().ok_or(TestkitError::Down)
     }
 
     /// Waits until `wanted` returns true for the [`counts`](TestEnsemble::counts). There is no polling: `wanted` is called
     /// after each change. The future does not borrow the ensemble, so members may be killed and started meanwhile.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] once the ensemble is dropped.
     pub fn until(
         &self,
         wanted: impl FnMut(&Counts) -> bool + Send + 'static,
@@ -200,30 +238,30 @@ impl TestEnsemble {
 /// Faults of the links between members. Faults add up, and stay when members restart.
 impl TestEnsemble {
     /// Closes all connections between two members, and each new one at once. Both members notice at once.
-    pub fn cut(&self, a: ServerId, b: ServerId) {
+    pub fn cut_link(&self, a: ServerId, b: ServerId) {
         self.network.change(|links| links.cut(a, b));
     }
 
     /// Holds back all bytes from one member to another, without notice to either. They arrive after
     /// [`heal`](TestEnsemble::heal), as after a time of lost packets. No new connection between the two can be made.
-    pub fn silence(&self, from: ServerId, to: ServerId) {
+    pub fn silence_link(&self, from: ServerId, to: ServerId) {
         self.network.change(|links| links.lane_mut(from, to).silent = true);
     }
 
-    /// [Silences](TestEnsemble::silence) a member in both directions to all others.
-    pub fn isolate(&self, id: ServerId) {
+    /// [Silences](TestEnsemble::silence_link) a member in both directions to all others.
+    pub fn silence_member(&self, id: ServerId) {
         self.network.change(|links| {
-            for other in self.members().filter(|other| *other != id) {
+            for other in self.ids().filter(|other| *other != id) {
                 links.lane_mut(id, other).silent = true;
                 links.lane_mut(other, id).silent = true;
             }
         });
     }
 
-    /// [Cuts](TestEnsemble::cut) the links of a member to all others.
-    pub fn cut_off(&self, id: ServerId) {
+    /// [Cuts](TestEnsemble::cut_link) the links of a member to all others.
+    pub fn cut_member(&self, id: ServerId) {
         self.network.change(|links| {
-            for other in self.members().filter(|other| *other != id) {
+            for other in self.ids().filter(|other| *other != id) {
                 links.cut(id, other);
             }
         });
@@ -232,21 +270,21 @@ impl TestEnsemble {
     /// Closes the connections to a member at the other members' ends only: they notice at once, and the member keeps the
     /// connections, silent, until [`heal`](TestEnsemble::heal). If it leads, it goes on as leader until it misses its
     /// followers for too long, next to the leader that they elect.
-    pub fn desert(&self, id: ServerId) {
+    pub fn cut_member_unnoticed(&self, id: ServerId) {
         self.network.change(|links| {
-            for other in self.members().filter(|other| *other != id) {
+            for other in self.ids().filter(|other| *other != id) {
                 links.desert(other, id);
             }
         });
     }
 
     /// Delays all bytes from one member to another by this time.
-    pub fn delay(&self, from: ServerId, to: ServerId, by: Duration) {
+    pub fn delay_link(&self, from: ServerId, to: ServerId, by: Duration) {
         self.network.change(|links| links.lane_mut(from, to).delay = by);
     }
 
     /// Removes all faults of the links between two members.
-    pub fn heal_between(&self, a: ServerId, b: ServerId) {
+    pub fn heal_link(&self, a: ServerId, b: ServerId) {
         self.network.change(|links| links.heal(a, b));
     }
 
@@ -279,12 +317,18 @@ impl TestEnsemble {
     }
 
     /// Waits until a member leads, and returns its id.
-    pub async fn until_led(&self) -> Result<ServerId, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::NoLeader`] if no member is left that could lead.
+    pub async fn wait_for_leader(&self) -> Result<ServerId, TestkitError> {
         self.until_any_leads(|_| true).await
     }
 
     /// Waits until another member than this one leads, and returns its id.
-    pub async fn until_led_by_another(&self, than: ServerId) -> Result<ServerId, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::NoLeader`] if no other member is left that could lead.
+    pub async fn wait_for_another_leader(&self, than: ServerId) -> Result<ServerId, TestkitError> {
         self.until_any_leads(|id| id != than).await
     }
 
@@ -304,6 +348,9 @@ impl TestEnsemble {
     }
 
     /// Waits until a member has a leader, or is one, and serves clients.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoMember`]; [`TestkitError::Down`] if the member does not run, or ends before.
     pub async fn until_serving(&self, id: ServerId) -> Result<(), TestkitError> {
         let process = self.member(id)?.process()?;
         let served = process.handle.until(serves);
@@ -311,6 +358,9 @@ impl TestEnsemble {
     }
 
     /// Waits until every member that runs and is not paused serves clients at the same time.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] if a member ends before.
     pub async fn until_all_serve(&self) -> Result<(), TestkitError> {
         loop {
             for (id, _) in self.awake() {
@@ -325,6 +375,9 @@ impl TestEnsemble {
 
     /// Waits until every member that runs and is not paused has applied all transactions that the leader has applied by
     /// now.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoLeader`]; [`TestkitError::Down`] if a member ends before.
     pub async fn until_settled(&self) -> Result<(), TestkitError> {
         let leader = self.leader().ok_or(TestkitError::NoLeader)?;
         let zxid = self.member(leader)?.inspect(|server| server.tree().last_processed())?;
@@ -340,6 +393,9 @@ impl TestEnsemble {
 
     /// Expires a session now, by a transaction of the leader. Returns once the leader has applied it. The other members
     /// follow.
+    ///
+    /// # Errors
+    /// [`TestkitError::NoLeader`]; [`TestkitError::NoSession`] if the leader does not know the session.
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         for (_, server) in self.awake() {
             if server.process()?.has_local(session) {
@@ -351,11 +407,17 @@ impl TestEnsemble {
     }
 
     /// Closes the connection of a session at any member. Returns the number of closed connections.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] if a member ends meanwhile.
     pub fn cut_session(&self, session: SessionId) -> Result<usize, TestkitError> {
         self.awake().map(|(_, server)| server.cut_session(session)).sum()
     }
 
     /// Closes all clients' connections. Returns their number.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] if a member ends meanwhile.
     pub fn cut_connections(&self) -> Result<usize, TestkitError> {
         self.awake().map(|(_, server)| server.cut_connections()).sum()
     }

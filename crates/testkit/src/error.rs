@@ -47,6 +47,9 @@ pub enum TestkitError {
     /// The ensemble has no such member.
     #[error("there is no member {}; members have the ids from 1 on", .0.0)]
     NoMember(ServerId),
+    /// A proxy needs a server to stand in front of.
+    #[error("a proxy needs at least one server")]
+    NoServers,
     /// The call needs the leader, and this member is not the leader.
     #[error("this member does not lead: ask the ensemble, or its leader")]
     NotLeading,

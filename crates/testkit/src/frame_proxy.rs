@@ -42,12 +42,22 @@ pub struct FrameProxy {
 impl FrameProxy {
     /// Starts a proxy on a free port of 127.0.0.1 in front of `server`. It opens a connection to the server for each
     /// client's connection, so the server may stop and restart.
+    ///
+    /// # Errors
+    /// Those of [`start_for`](FrameProxy::start_for).
     pub async fn start(server: SocketAddr) -> Result<FrameProxy, TestkitError> {
-        FrameProxy::before(&[server]).await
+        FrameProxy::start_for(&[server]).await
     }
 
     /// Starts a proxy in front of several servers, with a port for each.
-    pub async fn before(servers: &[SocketAddr]) -> Result<FrameProxy, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::NoServers`] for an empty list; [`TestkitError::Port`] and [`TestkitError::Thread`] if this machine lacks
+    /// something.
+    pub async fn start_for(servers: &[SocketAddr]) -> Result<FrameProxy, TestkitError> {
+        if servers.is_empty() {
+            return Err(TestkitError::NoServers);
+        }
         let runtime = OwnRuntime::new("test-proxy")?;
         let (shared, mut addresses) = (Arc::new(Shared::default()), Vec::new());
         for (place, server) in servers.iter().enumerate() {
@@ -78,11 +88,8 @@ impl FrameProxy {
     }
 
     /// The address for clients of the first server.
-    ///
-    /// # Panics
-    ///
-    /// If the proxy has no server.
     pub fn address(&self) -> SocketAddr {
+        // A proxy without servers is not started.
         self.addresses[0]
     }
 

@@ -15,9 +15,10 @@ use std::path::Path;
 
 /// A created or deleted znode, in a committed transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Change {
     /// The zxid of the transaction. All changes of a multi have the same, and all deletions at the end of a session.
-    pub zxid: u64,
+    pub zxid: Zxid,
     /// The time of the transaction by the leader's wall clock, in ms since 1970.
     pub time_ms: u64,
     /// The path of the znode.
@@ -83,7 +84,7 @@ fn changes_of(record: &LogRecord<'_>, changes: &mut Vec<Change>) -> Result<(), J
 fn add(header: &TxnHeader, txn: &Txn<'_>, changes: &mut Vec<Change>) {
     let time_ms = u64::try_from(header.time_ms).unwrap_or(0);
     let mut push =
-        |path: &str, kind| changes.push(Change { zxid: header.zxid.0, time_ms, path: path.into(), kind });
+        |path: &str, kind| changes.push(Change { zxid: header.zxid, time_ms, path: path.into(), kind });
     match txn {
         Txn::Create(create) => {
             let owner = create.ephemeral.then_some(header.session);

@@ -30,10 +30,10 @@
 //! assert_eq!(mode(server.address())?, "standalone");
 //!
 //! let mut ensemble = TestEnsemble::start(3).await?;
-//! let leader = ensemble.until_led().await?;
+//! let leader = ensemble.wait_for_leader().await?;
 //! assert_eq!(mode(ensemble.member(leader)?.address())?, "leader");
 //! ensemble.pause(leader).await?;
-//! let next = ensemble.until_led().await?;
+//! let next = ensemble.wait_for_leader().await?;
 //! assert_ne!(next, leader);
 //! # Ok(())
 //! # }
@@ -46,14 +46,14 @@
 //! | A server dies | [`TestServer::kill`], [`TestEnsemble::kill`], and `restart` |
 //! | A server is frozen, as by SIGSTOP | [`TestServer::pause`], [`TestEnsemble::pause`], and `resume` |
 //! | A session expires | [`TestServer::expire`], [`TestEnsemble::expire`] |
-//! | The counter of sequential children is near its end | [`TestServer::number_children_from`] |
+//! | The counter of sequential children is near its end | [`TestServer::restart_with_next_sequence`] |
 //! | Clients lose their connections | [`TestServer::cut_connections`], [`TestServer::cut_session`] |
 //! | A connection is cut at one chosen message | [`FrameProxy::cut_at`] |
 //! | A message is held back | [`FrameProxy::hold_at`] |
 //! | A network between client and server that is down, silent or slow | [`FrameProxy::block`], [`FrameProxy::silence`], [`FrameProxy::delay`] |
 //! | The same, at the servers' own addresses | [`TestOptions::client_proxies`], [`TestServer::client_proxy`] |
-//! | The same between members | [`TestEnsemble::cut`], [`TestEnsemble::silence`], [`TestEnsemble::delay`] |
-//! | A leader whose followers have elected another one, and that has not noticed it | [`TestEnsemble::desert`], or [`TestEnsemble::pause`] |
+//! | The same between members | [`TestEnsemble::cut_link`], [`TestEnsemble::silence_link`], [`TestEnsemble::delay_link`] |
+//! | A leader whose followers have elected another one, and that has not noticed it | [`TestEnsemble::cut_member_unnoticed`], or [`TestEnsemble::pause`] |
 //!
 //! # Observations
 //!
@@ -61,14 +61,14 @@
 //! |---|---|
 //! | Numbers of watches, ephemerals, sessions, requests and events, now or once a condition holds | [`TestServer::counts`] and [`until`](TestServer::until), [`TestEnsemble::counts`] and [`until`](TestEnsemble::until) |
 //! | Created and deleted znodes in the order of transactions, to check who held a lock at which time | [`TestServer::history`], [`TestEnsemble::history`] |
-//! | The leader | [`TestEnsemble::leader`], [`TestEnsemble::until_led`] |
+//! | The leader | [`TestEnsemble::leader`], [`TestEnsemble::wait_for_leader`] |
 //! | The messages between clients and servers | [`FrameProxy::seen`] |
 //!
 //! # Time
 //!
 //! The servers use the machine's clock, because sockets do not follow tokio's paused clock. Tests still need few waits: a
 //! session expires [on call](TestServer::expire), and states are awaited without polling ([`TestServer::until`],
-//! [`TestEnsemble::until`], [`TestEnsemble::until_led`]). Only a server that must notice the silence of another one takes
+//! [`TestEnsemble::until`], [`TestEnsemble::wait_for_leader`]). Only a server that must notice the silence of another one takes
 //! its time: ten [ticks](TestOptions::tick).
 //!
 //! # Data after a kill
@@ -87,12 +87,12 @@
 //! # async fn check_that_nobody_else_has_it(server: &TestServer) {}
 //! # async fn test() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = TestServer::start().await?;
-//! let proxy = server.proxy().await?;
+//! let proxy = server.start_proxy().await?;
 //! take_the_lock(&proxy.connect_string()).await;
 //! let (requests, events) = (proxy.requests(), proxy.events());
 //! for point in CutPoint::all(requests, events) {
 //!     let server = TestServer::start().await?;
-//!     let proxy = server.proxy().await?;
+//!     let proxy = server.start_proxy().await?;
 //!     proxy.cut_at(point);
 //!     take_the_lock(&proxy.connect_string()).await;
 //!     assert_eq!(proxy.cuts(), [point]);
@@ -101,7 +101,7 @@
 //! # Ok(())
 //! # }
 //! ```
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 mod child_counter;
 mod client_proxy;
@@ -129,7 +129,10 @@ pub use history::{Change, ChangeKind};
 pub use mode::Mode;
 pub use options::{Durability, TestOptions};
 pub use ostler_proto::{
-    id::{ServerId, SessionId},
+    id::{ServerId, SessionId, Zxid},
+    jute::JuteError,
     op::Op,
 };
+pub use ostler_server::{ServerError, config::ConfigError};
+pub use ostler_storage::error::StorageError;
 pub use server::TestServer;

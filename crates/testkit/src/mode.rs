@@ -6,6 +6,7 @@ use std::fmt;
 /// The part of a server in its ensemble, as clients see it. It is written as in the answer to the four-letter word
 /// `srvr`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// It is in no ensemble.
     Standalone,

@@ -17,6 +17,7 @@ pub enum Durability {
 /// The options with which servers are started. The default is meant for tests: ticks of 200 ms, session timeouts from one
 /// tick to one hour, no limit of connections, all four-letter words, and no wait for the disk.
 #[derive(Debug, Clone)]
+#[must_use = "options do nothing until a server is started with them"]
 pub struct TestOptions {
     tick: Duration,
     session_min: Option<Duration>,

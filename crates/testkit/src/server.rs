@@ -40,11 +40,19 @@ pub struct TestServer {
 
 impl TestServer {
     /// Starts a server with the default options. It accepts clients when this returns.
+    ///
+    /// # Errors
+    /// Those of [`start_with`](TestServer::start_with).
     pub async fn start() -> Result<TestServer, TestkitError> {
         TestServer::start_with(TestOptions::default()).await
     }
 
     /// Starts a server with these options. It accepts clients when this returns.
+    ///
+    /// # Errors
+    /// [`TestkitError::Config`] for a setting that is not valid; [`TestkitError::Folder`], [`TestkitError::Port`],
+    /// [`TestkitError::Thread`] and the like if this machine lacks something; [`TestkitError::Server`] if the server does not
+    /// start.
     pub async fn start_with(options: TestOptions) -> Result<TestServer, TestkitError> {
         let port = ReservedPort::any()?;
         let own = [
@@ -113,7 +121,10 @@ impl TestServer {
     }
 
     /// Starts a proxy in front of the server; see [`FrameProxy`].
-    pub async fn proxy(&self) -> Result<FrameProxy, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::Port`] and [`TestkitError::Thread`] if this machine lacks something.
+    pub async fn start_proxy(&self) -> Result<FrameProxy, TestkitError> {
         FrameProxy::start(self.address()).await
     }
 
@@ -128,6 +139,9 @@ impl TestServer {
     }
 
     /// The part of the server in its ensemble. Also works while it is paused.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub fn mode(&self) -> Result<Mode, TestkitError> {
         self.inspect(|server| Mode::of(server.mode()))
     }
@@ -144,6 +158,9 @@ impl TestServer {
 
     /// Starts the server again after [`kill`](TestServer::kill) or [`stop`](TestServer::stop), on the same port and with
     /// the same data. A running server is stopped in order first.
+    ///
+    /// # Errors
+    /// Those of [`stop`](TestServer::stop) and [`start_with`](TestServer::start_with).
     pub async fn restart(&mut self) -> Result<(), TestkitError> {
         self.stop().await?;
         self.start_process(None).await
@@ -158,6 +175,9 @@ impl TestServer {
     }
 
     /// Stops the server in order, as SIGTERM does: accepted requests are written first. Does nothing if the server is down.
+    ///
+    /// # Errors
+    /// [`TestkitError::Server`] if the server has stopped by itself; [`TestkitError::Panicked`].
     pub async fn stop(&mut self) -> Result<(), TestkitError> {
         match self.process.take() {
             Some(process) => process.stop().await,
@@ -167,6 +187,9 @@ impl TestServer {
 
     /// Freezes the server, as SIGSTOP does: it reads nothing, answers nothing, and no timer fires. Its port and its
     /// connections stay open. Its clock goes on, so sessions may have expired when it continues.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub async fn pause(&mut self) -> Result<(), TestkitError> {
         self.process.as_mut().ok_or(TestkitError::Down)?.freeze().await;
         Ok(())
@@ -179,13 +202,16 @@ impl TestServer {
         }
     }
 
-    /// Sets the number of the next sequential child of `parent`, unless its counter is above that already. The server is
-    /// stopped and started again for this. Sessions live on.
-    pub async fn number_children_from(&mut self, parent: &str, number: i32) -> Result<(), TestkitError> {
+    /// Stops the server and starts it again, so that the next sequential child of `parent` has the number `next`, unless
+    /// its counter is above that already. Sessions live on.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`] if the server does not run; [`TestkitError::Log`]; those of [`restart`](TestServer::restart).
+    pub async fn restart_with_next_sequence(&mut self, parent: &str, next: i32) -> Result<(), TestkitError> {
         let last = self.applied()?;
         self.stop().await?;
         let logs = DataFolders::at(&self.data_dir, None).logs;
-        child_counter::append(&self.files, &logs, last, parent, number)?;
+        child_counter::append(&self.files, &logs, last, parent, next)?;
         self.start_process(None).await
     }
 
@@ -203,16 +229,23 @@ impl TestServer {
     }
 
     /// The counters of the server. Also works while it is paused.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub fn counts(&self) -> Result<Counts, TestkitError> {
         self.inspect(Counts::of)
     }
 
-    /// The created and deleted znodes in the applied transactions after this zxid (0 for all), in order. They are read from
+    /// The created and deleted znodes in the applied transactions after this zxid ([`Zxid::ZERO`] for all), in order. They are read from
     /// the server's log. A member of an ensemble can be ahead of its log for a moment, or may have received a snapshot, so
     /// use [`TestEnsemble::history`](crate::TestEnsemble::history) there.
-    pub fn history(&self, after: u64) -> Result<Vec<Change>, TestkitError> {
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`]; [`TestkitError::NotLogged`] if the log does not have all transactions; [`TestkitError::Log`] and
+    /// [`TestkitError::Record`] for a log that cannot be read.
+    pub fn history(&self, after: Zxid) -> Result<Vec<Change>, TestkitError> {
         let applied = self.applied()?;
-        let logged = self.logged(Zxid(after), applied)?;
+        let logged = self.logged(after, applied)?;
         let whole = logged.reaches && !logged.gaps;
         if whole { Ok(logged.changes) } else { Err(TestkitError::NotLogged(applied)) }
     }
@@ -226,11 +259,17 @@ impl TestServer {
     }
 
     /// The clients' connections, oldest first.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub fn connections(&self) -> Result<Vec<Connection>, TestkitError> {
         self.inspect(Connection::all)
     }
 
     /// The live sessions that this server knows.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub fn sessions(&self) -> Result<Vec<SessionId>, TestkitError> {
         self.inspect(process::sessions)
     }
@@ -254,17 +293,26 @@ impl TestServer {
     /// Expires a session now: a `closeSession` transaction removes its ephemerals, and its client is disconnected and
     /// learns of the expiry when it reconnects. Returns once this is done. In an ensemble only the leader can do this, or
     /// for a local session its own server.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`]; [`TestkitError::NoSession`]; [`TestkitError::NotLeading`].
     pub async fn expire(&self, session: SessionId) -> Result<(), TestkitError> {
         self.process()?.expire(session).await
     }
 
     /// Closes all clients' connections. Requests under way are not answered, and all sessions live on. Returns the number of
     /// closed connections.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub fn cut_connections(&self) -> Result<usize, TestkitError> {
         Ok(self.process()?.cut(|_| true))
     }
 
     /// Closes the connection of a session, if it has one. Returns the number of closed connections.
+    ///
+    /// # Errors
+    /// [`TestkitError::Down`].
     pub fn cut_session(&self, session: SessionId) -> Result<usize, TestkitError> {
         Ok(self.process()?.cut(|of| of == Some(session)))
     }

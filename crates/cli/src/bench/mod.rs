@@ -30,7 +30,6 @@ mod wire;
 use crate::tls_options::TlsOptions;
 use clap::{Args, Subcommand};
 use error::{BenchError, Result};
-use ostler_client::pem_tls_config;
 use process::Process;
 use report::Report;
 use rustls_pki_types::ServerName;
@@ -137,7 +136,7 @@ impl Common {
         }
         let config = match self.tls.read()? {
             None => None,
-            Some(pem) => Some(pem_tls_config(&pem.authorities, pem.own()).map_err(BenchError::TlsFiles)?),
+            Some(pem) => Some(pem.config().map_err(BenchError::TlsFiles)?),
         };
         let tls = config.map(|config| &*Box::leak(Box::new(TlsDialer::new(config, names))));
         // They are the target for as long as the program runs.

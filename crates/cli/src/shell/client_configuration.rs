@@ -1,8 +1,7 @@
 //! The configuration file of a Java client, as zkCli.sh takes it by `-client-configuration`.
 
-use super::{connection::SaslUser, error::ShellError};
-use ostler_client::KerberosLogin;
-use ostler_sasl::jaas::{JaasFile, Login};
+use super::{connection::SaslUser, error::ShellError, kerberos::KerberosUser};
+use ostler_sasl::jaas::{JaasFile, KerberosLogin, Login};
 use ostler_tls::settings::{Protocol, StoreFile, TlsSettings};
 use std::{collections::HashMap, fs, path::Path};
 
@@ -96,18 +95,17 @@ impl ClientConfiguration {
         }
     }
 
-    fn kerberos(&self, login: &ostler_sasl::jaas::KerberosLogin) -> KerberosLogin {
-        let own = match (&login.keytab, &login.principal) {
+    fn kerberos(&self, login: &KerberosLogin) -> KerberosUser {
+        let keytab = match (&login.keytab, &login.principal) {
             (Some(keytab), Some(principal)) if !login.use_ticket_cache => {
-                let keytab = keytab.strip_prefix("FILE:").unwrap_or(keytab);
-                KerberosLogin::from_keytab(keytab, principal)
+                Some((keytab.strip_prefix("FILE:").unwrap_or(keytab).into(), principal.clone()))
             }
-            _ => KerberosLogin::from_ticket_cache(),
+            _ => None,
         };
-        let own = own.service(self.text("sasl.client.username").unwrap_or("zookeeper"));
-        match self.text("server.principal") {
-            Some(server) => own.server_principal(server),
-            None => own,
+        KerberosUser {
+            keytab,
+            service: self.text("sasl.client.username").unwrap_or("zookeeper").to_owned(),
+            server_principal: self.text("server.principal").map(str::to_owned),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A connection with its session, and the options to open one.
 
-use super::{error::ShellError, output::Teller, watches::Watches};
+use super::{error::ShellError, kerberos::KerberosUser, output::Teller, watches::Watches};
 use crate::tls_options::PemContents;
-use ostler_client::{Client, ClientBuilder, KerberosLogin};
+use ostler_client::{Client, ClientBuilder};
 use ostler_tls::settings::TlsSettings;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct ConnectOptions {
 #[derive(Clone)]
 pub(crate) enum SaslUser {
     Digest { user: String, password: String },
-    Kerberos(KerberosLogin),
+    Kerberos(KerberosUser),
 }
 
 /// Without the password.
@@ -66,12 +66,12 @@ impl ConnectOptions {
             .fold(builder, |builder, (scheme, secret)| builder.auth(scheme, secret.clone()));
         let builder = match &self.sasl {
             Some(SaslUser::Digest { user, password }) => builder.sasl_digest_md5(user, password),
-            Some(SaslUser::Kerberos(login)) => builder.sasl_gssapi(login.clone()),
+            Some(SaslUser::Kerberos(user)) => user.log_in(builder)?,
             None => builder,
         };
         match &self.tls {
             Some(Tls::Stores(settings)) => Ok(builder.tls_stores(settings)?),
-            Some(Tls::Pem(pem)) => Ok(builder.tls_pem(&pem.authorities, pem.own())?),
+            Some(Tls::Pem(pem)) => Ok(pem.apply(builder)?),
             None => Ok(builder),
         }
     }
@@ -99,7 +99,7 @@ impl Connection {
     ) -> Result<Connection, ShellError> {
         let (hosts, root) = servers.find('/').map_or((servers, ""), |at| servers.split_at(at));
         let builder = options.builder(hosts)?;
-        let unrooted = if wait { builder.connect().await? } else { builder.start()? };
+        let unrooted = if wait { builder.connect().await? } else { builder.connect_lazy()? };
         let client =
             if matches!(root, "" | "/") { unrooted.clone() } else { unrooted.using_namespace(root)? };
         let watches = Watches::start(unrooted.states(), teller.clone());

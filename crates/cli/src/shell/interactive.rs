@@ -90,7 +90,7 @@ fn terminal(error: ReadlineError) -> ShellError {
 async fn begin(shell: &mut ShellSession) -> Result<(), ShellError> {
     shell.connect(None, false).await?;
     let Some(connection) = shell.connection() else { return Ok(()) };
-    if !connection.client.block_until_connected(FIRST_WAIT).await {
+    if !connection.client.wait_connected_within(FIRST_WAIT).await {
         note(&format!("{} has not answered yet; the search for a server goes on", connection.servers));
     }
     shell.seen().await

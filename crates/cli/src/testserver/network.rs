@@ -95,10 +95,10 @@ pub(super) fn apply(running: &Running, fault: Fault, place: &Where) -> Result<()
                 // Only an ensemble has two servers.
                 let Some(ensemble) = running.ensemble() else { continue };
                 match fault {
-                    Fault::Cut => ensemble.cut(from, to),
-                    Fault::Silence => ensemble.silence(from, to),
-                    Fault::Delay => ensemble.delay(from, to, by),
-                    Fault::Heal => ensemble.heal_between(from, to),
+                    Fault::Cut => ensemble.cut_link(from, to),
+                    Fault::Silence => ensemble.silence_link(from, to),
+                    Fault::Delay => ensemble.delay_link(from, to, by),
+                    Fault::Heal => ensemble.heal_link(from, to),
                 }
             }
         }

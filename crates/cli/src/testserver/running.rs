@@ -94,7 +94,7 @@ impl Running {
     pub(super) fn ids(&self) -> Vec<ServerId> {
         match &self.servers {
             Servers::Standalone(_) => vec![STANDALONE],
-            Servers::Ensemble(ensemble) => ensemble.members().collect(),
+            Servers::Ensemble(ensemble) => ensemble.ids().collect(),
         }
     }
 

@@ -7,9 +7,9 @@ use ostler_testkit::{TestEnsemble, TestOptions};
 async fn members_leave_and_join() {
     let options = TestOptions::new().setting("reconfigEnabled", "true").setting("skipACL", "yes");
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
-    let leader = ensemble.until_led().await.unwrap();
+    let leader = ensemble.wait_for_leader().await.unwrap();
     let at = ensemble.member(leader).unwrap().connect_string();
-    let gone = ensemble.members().find(|member| *member != leader).unwrap().0;
+    let gone = ensemble.ids().find(|member| *member != leader).unwrap().0;
     let config = once(&at, &["config"]).out;
     let name = format!("server.{gone}=");
     let line = config.lines().find_map(|line| line.strip_prefix(&name)).unwrap().to_owned();

@@ -1,8 +1,10 @@
 //! A builder of the async client, and the client that waits for its outcome.
 
 use super::{Client, streams::Watch};
+#[cfg(feature = "gzip")]
+use crate::gzip::ReadDecompressed;
 use crate::{
-    Acl, CreateMode, ProtectionId, Result, Version,
+    Acl, CreateMode, OpResult, ProtectionId, Result, Version,
     create::Create,
     delete::Delete,
     multi::{CreateOp, Multi, VersionedOp},
@@ -87,13 +89,57 @@ options!(Create:
     mode(mode: CreateMode), ephemeral(), ephemeral_sequential(), sequential(), container(), ttl(ttl: Duration),
     acl(acl: impl Into<Cow<'a, [Acl]>>), without_data(), protected(), protected_as(id: ProtectionId),
     creating_parents(), creating_container_parents(), parents_acl(acl: impl Into<Cow<'a, [Acl]>>), idempotent(),
-    or_set_data());
-options!(SetData: version(version: Version), idempotent());
+    or_set_data(), data(data: impl Into<Vec<u8>>));
+options!(SetData: version(version: Version), idempotent(), data(data: impl Into<Vec<u8>>));
+#[cfg(feature = "gzip")]
+options!(Create: compressed());
+#[cfg(feature = "gzip")]
+options!(SetData: compressed());
+#[cfg(feature = "gzip")]
+options!(ReadDecompressed: max_size(bytes: usize));
 options!(SetAcl: version(version: Version));
 options!(Delete:
-    version(version: Version), idempotent(), quietly(), deleting_children_if_needed(), guaranteed());
+    version(version: Version), idempotent(), quietly(), deleting_children(), guaranteed());
 options!(MultiRead: get_data(path: &str), get_children(path: &str));
-sends!(Create => crate::Created, SetData => crate::Stat, SetAcl => crate::Stat, Delete => ());
+sends!(
+    Create => crate::Created, SetData => crate::Stat, SetAcl => crate::Stat, Delete => (),
+    MultiRead => Vec<Result<crate::ReadResult>>);
+#[cfg(feature = "gzip")]
+sends!(ReadDecompressed => (bytes::Bytes, crate::Stat));
+
+impl<'a> Call<'a, Delete<'a>> {
+    /// [`Delete::in_background`].
+    pub fn in_background(self) {
+        self.builder.in_background();
+    }
+}
+
+#[cfg(feature = "gzip")]
+impl<'a> Call<'a, Read<'a, (bytes::Bytes, crate::Stat)>> {
+    /// [`Read::decompressed`].
+    pub fn decompressed(self) -> Call<'a, ReadDecompressed<'a>> {
+        self.map(Read::decompressed)
+    }
+}
+
+#[cfg(feature = "gzip")]
+impl<'a> Call<'a, ReadDecompressed<'a>> {
+    /// Reads, and sets a watch for the next change: [`ReadDecompressed::watch`].
+    pub fn watch(self) -> WatchedRead<'a, (bytes::Bytes, crate::Stat)> {
+        watched(self.client, self.builder.watch())
+    }
+}
+
+/// The call of a read that sets a watch, which then blocks as well.
+fn watched<'a, T: Send + 'static>(
+    client: &'a Client,
+    read: Operation<(T, crate::Watch)>,
+) -> WatchedRead<'a, T> {
+    Call::with(client, read, |read, client| {
+        let (read, watch) = read?;
+        Ok((read, Watch::new(client, watch)))
+    })
+}
 
 impl<'a, T: Send + 'static> Call<'a, Read<'a, T>> {
     /// Hands the read to the client now. The call that is returned waits for its result.
@@ -103,14 +149,26 @@ impl<'a, T: Send + 'static> Call<'a, Read<'a, T>> {
 
     /// Reads, and sets a watch for the next change of what was read: [`Read::watch`].
     pub fn watch(self) -> WatchedRead<'a, T> {
-        Call::with(self.client, self.builder.watch(), |read, client| {
-            let (read, watch) = read?;
-            Ok((read, Watch::new(client, watch)))
-        })
+        watched(self.client, self.builder.watch())
     }
 }
 
 impl<'a, Last> Call<'a, Multi<'a, Last>> {
+    /// Hands the operations to the client now. The call that is returned waits for their results.
+    pub fn send(self) -> Call<'a, Operation<Vec<OpResult>>> {
+        self.map(Multi::send)
+    }
+
+    /// The number of operations.
+    pub fn len(&self) -> usize {
+        self.builder.len()
+    }
+
+    /// Whether there are no operations.
+    pub fn is_empty(&self) -> bool {
+        self.builder.is_empty()
+    }
+
     /// [`Multi::and`].
     pub fn and(self) -> Call<'a, Multi<'a>> {
         self.map(Multi::and)
@@ -148,9 +206,29 @@ impl<'a> Call<'a, Multi<'a, CreateOp>> {
         self.map(Multi::ephemeral)
     }
 
+    /// [`Multi::ephemeral_sequential`].
+    pub fn ephemeral_sequential(self) -> Self {
+        self.map(Multi::ephemeral_sequential)
+    }
+
     /// [`Multi::sequential`].
     pub fn sequential(self) -> Self {
         self.map(Multi::sequential)
+    }
+
+    /// [`Multi::container`].
+    pub fn container(self) -> Self {
+        self.map(Multi::container)
+    }
+
+    /// [`Multi::ttl`].
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.map(|multi| multi.ttl(ttl))
+    }
+
+    /// [`Multi::without_data`].
+    pub fn without_data(self) -> Self {
+        self.map(Multi::without_data)
     }
 
     /// [`Multi::acl`].

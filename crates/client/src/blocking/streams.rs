@@ -11,12 +11,14 @@ use tokio::time::timeout;
 #[must_use = "a watch that is dropped is removed"]
 pub struct Watch {
     watch: crate::Watch,
+    /// The event or error, once it is known: the async watch must not be polled after that.
+    known: Option<Result<WatchedEvent>>,
     runtime: Arc<Runtime>,
 }
 
 impl Watch {
     pub(super) fn new(client: &Client, watch: crate::Watch) -> Watch {
-        Watch { watch, runtime: client.runtime.clone() }
+        Watch { watch, known: None, runtime: client.runtime.clone() }
     }
 
     /// Waits for the change.
@@ -24,19 +26,23 @@ impl Watch {
     /// # Errors
     /// Those of the async [`Watch`](crate::Watch).
     pub fn wait(self) -> Result<WatchedEvent> {
-        self.runtime.block_on(self.watch)
+        match self.known {
+            Some(known) => known,
+            None => self.runtime.block_on(self.watch),
+        }
     }
 
-    /// Waits for the change, at most for `limit`; gives the watch back after that time.
+    /// Waits for the change, at most for `limit`; `None` after that time. A watch has one event: later calls return it
+    /// again.
     ///
     /// # Errors
-    /// The watch, if there is no change within `limit`.
-    pub fn wait_within(mut self, limit: Duration) -> std::result::Result<Result<WatchedEvent>, Watch> {
-        let watch = &mut self.watch;
-        match self.runtime.block_on(async { timeout(limit, watch).await }) {
-            Ok(event) => Ok(event),
-            Err(_) => Err(self),
+    /// Those of the async [`Watch`](crate::Watch).
+    pub fn wait_within(&mut self, limit: Duration) -> Result<Option<WatchedEvent>> {
+        if self.known.is_none() {
+            let watch = &mut self.watch;
+            self.known = self.runtime.block_on(async { timeout(limit, watch).await }).ok();
         }
+        self.known.clone().transpose()
     }
 }
 
@@ -44,6 +50,17 @@ impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.watch.fmt(f)
     }
+}
+
+/// Why there is no item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoItem {
+    /// Not within the time. A later call may have one.
+    #[error("there is no item yet")]
+    NotYet,
+    /// There will be no more.
+    #[error("there are no more items")]
+    Ended,
 }
 
 /// An iterator over the items of a stream, such as the events of a watch. Each `next` waits for an item.
@@ -60,11 +77,14 @@ impl<S: Stream + Unpin> Events<S> {
         Events { stream, runtime: client.runtime.clone() }
     }
 
-    /// Waits for the next item, at most for `limit`; `None` after that time, and once there are no more.
-    pub fn next_within(&mut self, limit: Duration) -> Option<S::Item> {
+    /// Waits for the next item, at most for `limit`.
+    ///
+    /// # Errors
+    /// [`NoItem::NotYet`] after that time; [`NoItem::Ended`] once there are no more.
+    pub fn next_within(&mut self, limit: Duration) -> std::result::Result<S::Item, NoItem> {
         let stream = &mut self.stream;
         let next = async { timeout(limit, poll_fn(|cx| Pin::new(&mut *stream).poll_next(cx))).await };
-        self.runtime.block_on(next).ok().flatten()
+        self.runtime.block_on(next).map_err(|_| NoItem::NotYet)?.ok_or(NoItem::Ended)
     }
 }
 

@@ -26,7 +26,7 @@ async fn every_operation_on_any_server() {
     assert_eq!(client.metrics().watches, 0);
     client.using_namespace("..").unwrap_err();
     let outer = Client::connect(&servers).await.unwrap();
-    outer.delete(&root).deleting_children_if_needed().guaranteed().await.unwrap();
+    outer.delete(&root).deleting_children().guaranteed().await.unwrap();
     outer.get_config().await.unwrap();
     outer.close().await;
     client.close().await;
@@ -43,7 +43,7 @@ async fn sasl_works_at_a_server_with_sasl_and_fails_at_others() {
     let (user, password) = known.split_once(':').unwrap();
     let client = Client::builder(&servers).sasl_digest_md5(user, password).connect().await.unwrap();
     let users = client.who_am_i().await.unwrap();
-    assert!(users.contains(&("sasl".into(), user.into())), "{users:?}");
+    assert!(users.contains(&Id::new("sasl", user)), "{users:?}");
     let path = format!("/sasl-{}", std::process::id());
     let mine = [Acl { perms: Perms::ALL, id: Id::new("sasl", user) }];
     client.create(&path, b"").ephemeral().acl(&mine[..]).await.unwrap();
@@ -84,7 +84,7 @@ async fn reads_and_writes(client: &Client) {
     let error = client.set_data("/large", &vec![0; 2 << 20]).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { .. }), "{error}");
     assert!(client.delete("/a").await.unwrap_err().is_not_empty());
-    client.delete("/a").deleting_children_if_needed().idempotent().await.unwrap();
+    client.delete("/a").deleting_children().idempotent().await.unwrap();
     assert_eq!(client.delete("/a").await.unwrap_err().code(), Some(ErrorCode::NoNode));
 }
 
@@ -143,7 +143,7 @@ async fn access(client: &Client, servers: &str, root: &str) {
     let mine = [Acl { perms: Perms::ALL, id: Id::new("auth", "") }];
     owner.create("/mine", b"").acl(&mine[..]).await.unwrap();
     assert_eq!(client.get_data("/mine").await.unwrap_err().code(), Some(ErrorCode::NoAuth));
-    assert!(owner.who_am_i().await.unwrap().contains(&("digest".into(), "bob".into())));
+    assert!(owner.who_am_i().await.unwrap().contains(&Id::new("digest", "bob")));
     assert_eq!(owner.get_acl("/mine").await.unwrap().0[0].id.id, "bob:ikIaKsbtGweaHnb/jKn7OHqbunM=");
     owner.set_acl("/mine", &[Acl::world(Perms::ALL)]).version(Version::Exactly(0)).await.unwrap();
     client.get_data("/mine").await.unwrap();
@@ -210,7 +210,7 @@ async fn streams(client: &Client) {
     let mut tree = client.add_watch("/t", AddWatchMode::PersistentRecursive).await.unwrap();
     client.create("/t/u", b"").creating_parents().await.unwrap();
     client.set_data("/t/u", b"x").await.unwrap();
-    client.delete("/t").deleting_children_if_needed().await.unwrap();
+    client.delete("/t").deleting_children().await.unwrap();
     let mut seen = Vec::new();
     for _ in 0..5 {
         let event = timeout(Duration::from_secs(10), tree.next()).await.unwrap().unwrap();

@@ -1,7 +1,10 @@
 //! The client for programs without tokio.
 
 use crate::server::TestServer;
-use ostler_client::{AddWatchMode, ConnectionState, Error, EventKind, Version, blocking::Client};
+use ostler_client::{
+    AddWatchMode, ConnectionState, Error, EventKind, Id, Version, WatcherType,
+    blocking::{Client, NoItem},
+};
 use std::{thread, time::Duration};
 
 const LONG: Duration = Duration::from_secs(20);
@@ -33,11 +36,11 @@ fn a_program_without_a_runtime_has_the_same_operations() {
 fn watches_are_waited_for_and_iterated() {
     let server = TestServer::start();
     let client = Client::connect(&server.address.to_string()).unwrap();
-    let (none, created) = client.exists("/w").watch().wait().unwrap();
+    let (none, mut created) = client.exists("/w").watch().wait().unwrap();
     assert_eq!(none, None);
-    let created = created.wait_within(SHORT).expect_err("nothing was created");
+    assert_eq!(created.wait_within(SHORT).unwrap(), None);
     let mut events = client.add_watch("/w", AddWatchMode::PersistentRecursive).wait().unwrap();
-    assert_eq!(events.next_within(SHORT), None);
+    assert_eq!(events.next_within(SHORT), Err(NoItem::NotYet));
     let writer = client.clone();
     let writing = thread::spawn(move || {
         writer.create("/w", b"").wait().unwrap();
@@ -48,6 +51,7 @@ fn watches_are_waited_for_and_iterated() {
     assert_eq!(seen, ["/w", "/w/x"]);
     writing.join().unwrap();
     client.close();
+    assert_eq!(events.next_within(SHORT), Err(NoItem::Ended));
     assert_eq!(events.next(), None);
 }
 
@@ -58,14 +62,45 @@ fn the_last_clone_that_is_dropped_closes_the_session() {
     let observer = Client::connect(&server.address.to_string()).unwrap();
     let client = Client::connect(&server.address.to_string()).unwrap();
     client.create("/mine", b"").ephemeral().wait().unwrap();
-    let (there, deleted) = observer.exists("/mine").watch().wait().unwrap();
+    let (there, mut deleted) = observer.exists("/mine").watch().wait().unwrap();
     assert!(there.is_some());
     drop(client.clone());
-    let deleted = deleted.wait_within(SHORT).expect_err("a clone is left");
+    assert_eq!(deleted.wait_within(SHORT).unwrap(), None, "a clone is left");
     drop(client);
     assert_eq!(deleted.wait_within(LONG).unwrap().unwrap().kind, EventKind::NodeDeleted);
+    assert_eq!(deleted.wait_within(SHORT).unwrap().unwrap().kind, EventKind::NodeDeleted);
+    assert_eq!(deleted.wait().unwrap().kind, EventKind::NodeDeleted, "a watch has one event");
     // A watch keeps no session.
     let (_, changed) = observer.exists("/mine").watch().wait().unwrap();
     drop(observer);
     assert!(matches!(changed.wait(), Err(Error::Closed)));
+}
+
+#[test]
+fn what_the_async_client_can_do_the_blocking_one_can_do_too() {
+    let server = TestServer::start();
+    let client = Client::connect(&server.address.to_string()).unwrap();
+    assert_eq!(client.wait_connected().unwrap().session, client.session_id());
+    assert!(client.is_connected() && client.wait_connected_within(SHORT));
+    client.add_auth("digest", "bob:pw").wait().unwrap();
+    assert!(client.who_am_i().wait().unwrap().contains(&Id::new("digest", "bob")));
+    let multi = client.multi().create("/a", b"1").container().create("/e-", b"").ephemeral_sequential();
+    let sent = multi.create("/n", b"").without_data().send();
+    assert_eq!(sent.wait().unwrap()[1].path(), Some("/e-0000000001"));
+    let conflict = client.multi().create("/x", b"").container().ephemeral().wait();
+    assert!(matches!(conflict, Err(Error::ModeConflict { .. })));
+    assert_eq!(client.get_ephemerals("/").wait().unwrap(), ["/e-0000000001"]);
+    client.create("/a/b", b"").data(String::from("long")).compressed().wait().unwrap();
+    assert_ne!(client.get_data("/a/b").wait().unwrap().0, "long");
+    assert_eq!(client.get_data("/a/b").decompressed().wait().unwrap().0, "long");
+    let (names, stat) = client.get_children_and_stat("/a").wait().unwrap();
+    assert_eq!((names, stat.num_children), (vec!["b".to_owned()], 1));
+    assert_eq!(client.get_all_children_number("/a").wait().unwrap(), 1);
+    let (_, changed) = client.get_data("/a").watch().wait().unwrap();
+    assert!(client.check_watches("/a", WatcherType::Any).wait().unwrap());
+    client.remove_watches("/a", WatcherType::Any).wait().unwrap();
+    assert!(matches!(changed.wait(), Err(Error::WatchRemoved { .. })));
+    client.delete("/a").deleting_children().wait().unwrap();
+    client.delete("/n").in_background();
+    assert_eq!(client.exists("/n").wait().unwrap(), None);
 }

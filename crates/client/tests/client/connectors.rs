@@ -1,7 +1,7 @@
 //! Clients with a connector of the application ([`ostler_client::ClientBuilder::connector`]).
 
 use crate::server::TestServer;
-use ostler_client::{Client, Error};
+use ostler_client::{Client, Error, HostPort};
 use std::{
     io,
     sync::{Arc, Mutex},
@@ -28,10 +28,10 @@ async fn a_session_runs_over_a_custom_connector() {
     let address = server.address;
     let asked = Arc::new(Mutex::new(Vec::new()));
     let names = asked.clone();
-    let connect = move |host: String, port: u16| {
+    let connect = move |server: HostPort| {
         let tries = {
             let mut names = names.lock().unwrap();
-            names.push((host, port));
+            names.push(server);
             names.len()
         };
         async move {
@@ -44,12 +44,12 @@ async fn a_session_runs_over_a_custom_connector() {
     client.create("/large", &large).creating_parents().await.unwrap();
     assert_eq!(client.get_data("/large").await.unwrap().0, large);
     client.close().await;
-    assert_eq!(*asked.lock().unwrap(), vec![("zoo.example".to_owned(), 2182); 2]);
+    assert_eq!(*asked.lock().unwrap(), vec![HostPort::new("zoo.example", 2182); 2]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn connect_without_success_returns_the_last_error() {
-    let connect = |_, _| async { Err::<DuplexStream, _>(io::Error::other("refused by the proxy")) };
+    let connect = |_| async { Err::<DuplexStream, _>(io::Error::other("refused by the proxy")) };
     let builder = Client::builder("zoo.example:2181").connector(connect);
     let error = builder.connection_timeout(Duration::from_secs(5)).connect().await.unwrap_err();
     assert!(
@@ -63,7 +63,7 @@ async fn connect_without_success_returns_the_last_error() {
 async fn an_attempt_of_a_connector_that_never_ends_is_given_up() {
     let attempts = Arc::new(Mutex::new(0));
     let counted = attempts.clone();
-    let connect = move |_, _| {
+    let connect = move |_| {
         *counted.lock().unwrap() += 1;
         std::future::pending::<io::Result<DuplexStream>>()
     };

@@ -81,7 +81,7 @@ async fn a_session_runs_over_tls_over_a_custom_connector() {
     let own = certificate();
     let trusted = trusting(&own.certificate);
     let port = tls_proxy(server.address, own).await;
-    let connect = move |_, _| TcpStream::connect(("127.0.0.1", port));
+    let connect = move |_| TcpStream::connect(("127.0.0.1", port));
     let builder = Client::builder("localhost:1").tls(trusted).connector(connect);
     let client = builder.connect().await.unwrap();
     client.create("/a", b"x").await.unwrap();
@@ -105,16 +105,15 @@ async fn mutual_tls_accepts_a_known_client_certificate_and_refuses_others() {
     let port = tls_proxy_with(server.address, config).await;
     let (authority, chain, key) = (theirs.cert.pem(), own.cert.pem(), own.signing_key.serialize_pem());
     let builder = || Client::builder(&format!("localhost:{port}")).connection_timeout(Duration::from_secs(2));
-    let known = builder().tls_pem(authority.as_bytes(), Some((chain.as_bytes(), key.as_bytes()))).unwrap();
+    let known = builder().tls_pem_with_key(authority.as_bytes(), chain.as_bytes(), key.as_bytes());
+    let known = known.unwrap();
     known.connect().await.unwrap().get_data("/").await.unwrap();
-    let unknown =
-        builder().connection_timeout(Duration::from_millis(300)).tls_pem(authority.as_bytes(), None);
+    let unknown = builder().connection_timeout(Duration::from_millis(300)).tls_pem(authority.as_bytes());
     assert!(matches!(unknown.unwrap().connect().await, Err(Error::Unreachable { .. })));
-    for (authorities, own) in
-        [("", None), (&*authority, Some(("", &*key))), (&*authority, Some((&*chain, "")))]
-    {
-        let own = own.map(|(chain, key)| (chain.as_bytes(), key.as_bytes()));
-        assert!(matches!(builder().tls_pem(authorities.as_bytes(), own), Err(Error::Tls { .. })));
+    assert!(matches!(builder().tls_pem(b""), Err(Error::Tls { .. })));
+    for (chain, key) in [("", &*key), (&*chain, "")] {
+        let refused = builder().tls_pem_with_key(authority.as_bytes(), chain.as_bytes(), key.as_bytes());
+        assert!(matches!(refused, Err(Error::Tls { .. })));
     }
 }
 

@@ -77,7 +77,7 @@ async fn a_source_that_fails_is_asked_again_and_named_in_the_error() {
     let builder = Client::builder("").servers_from(source).connection_timeout(Duration::from_millis(300));
     let error = builder.connect().await.unwrap_err().to_string();
     assert!(error.contains("the directory is away"), "{error}");
-    assert!(Client::builder("").start().is_err());
+    assert!(Client::builder("").connect_lazy().is_err());
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_client_moves_off_a_server_with_its_session() {
     let (session, mut last) = (client.session_id(), client.connected_server());
     for _ in 0..3 {
         let writes: Vec<_> = (0..20).map(|_| client.set_data("/held", b"x").send()).collect();
-        client.move_off();
+        client.change_server();
         let after = client.get_data("/held").send();
         for write in writes {
             write.await.unwrap();
@@ -111,12 +111,12 @@ async fn a_preferred_server_is_used_as_long_as_it_answers() {
     let at_near = |client: &Client| client.connected_server().map(|server| server.port == near);
     for seed in 0..5 {
         let builder = Client::builder(&ensemble.connect_string()).seed(seed);
-        let client = builder.prefer(move |_, port| port == near).connect().await.unwrap();
+        let client = builder.prefer(move |server| server.port == near).connect().await.unwrap();
         assert_eq!(at_near(&client), Some(true));
         client.close().await;
     }
     let builder = Client::builder(&ensemble.connect_string()).session_timeout(Duration::from_secs(20));
-    let client = builder.prefer(move |_, port| port == near).connect().await.unwrap();
+    let client = builder.prefer(move |server| server.port == near).connect().await.unwrap();
     ensemble.kill(ServerId(2)).await.unwrap();
     client.sync("/").await.unwrap();
     assert_eq!(at_near(&client), Some(false));
@@ -127,7 +127,7 @@ async fn a_preferred_server_is_used_as_long_as_it_answers() {
     until("it does not return", || {
         let returned = at_near(&client) == Some(true);
         if !returned {
-            client.move_off();
+            client.change_server();
         }
         returned
     })

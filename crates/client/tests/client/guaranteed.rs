@@ -58,7 +58,7 @@ async fn a_guaranteed_delete_also_deletes_children_created_meanwhile() {
     let traces = Traces::begin();
     let stage = Stage::set().await;
     stage.lose_at(1);
-    let delete = stage.client.delete("/p/x").deleting_children_if_needed().guaranteed();
+    let delete = stage.client.delete("/p/x").deleting_children().guaranteed();
     assert!(delete.await.unwrap_err().is_outcome_unknown());
     stage.direct.create("/p/x/y/z", b"").creating_parents().await.unwrap();
     stage.reopen();
@@ -113,6 +113,6 @@ async fn a_background_delete_keeps_its_version_and_deletes_children() {
     stage.until_answered(1).await;
     assert!(stage.is_there().await);
     stage.direct.create("/p/x/y", b"").await.unwrap();
-    stage.client.delete("/p/x").version(Version::Exactly(0)).deleting_children_if_needed().in_background();
+    stage.client.delete("/p/x").version(Version::Exactly(0)).deleting_children().in_background();
     stage.until_gone().await;
 }

@@ -32,7 +32,7 @@ where
         proxy.cut_at(i64::MIN / 2);
         check(direct.clone(), result).await;
         client.close().await;
-        direct.delete("/p").deleting_children_if_needed().await.unwrap();
+        direct.delete("/p").deleting_children().await.unwrap();
         if !cut {
             assert!(message > 2, "the work has at least a request and a reply");
             return;

@@ -9,6 +9,7 @@ mod encrypted;
 mod following;
 mod guaranteed;
 mod json;
+mod kinds;
 mod logins;
 mod losses;
 mod observed;

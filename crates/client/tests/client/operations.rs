@@ -2,7 +2,7 @@
 
 use crate::server::TestServer;
 use ostler_client::{
-    Acl, CreateMode, Error, ErrorCode, OpResult, Perms, ReadResult, Version, without_protection,
+    Acl, CreateMode, Error, ErrorCode, Id, OpResult, Perms, ReadResult, Version, without_protection,
 };
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ async fn a_znode_is_created_read_changed_and_deleted() {
     assert_eq!((names.len(), stat.num_children), (1, 1));
     assert_eq!(client.get_all_children_number("/a").await.unwrap(), 1);
     assert!(client.delete("/a").await.unwrap_err().is_not_empty());
-    client.delete("/a").deleting_children_if_needed().await.unwrap();
+    client.delete("/a").deleting_children().await.unwrap();
     assert!(client.delete("/a").await.unwrap_err().is_no_node());
     client.delete("/a").quietly().await.unwrap();
     client.sync("/").await.unwrap();
@@ -201,7 +201,7 @@ async fn identities_and_access() {
     other.add_auth("digest", "bob:pw").await.unwrap();
     other.get_data("/mine").await.unwrap();
     let users = other.who_am_i().await.unwrap();
-    assert!(users.contains(&("digest".into(), "bob".into())));
+    assert!(users.contains(&Id::new("digest", "bob")));
     assert_eq!(other.get_acl("/mine").await.unwrap().0[0].id.scheme, "digest");
     other.set_acl("/mine", &[Acl::world(Perms::READ)]).version(Version::Exactly(0)).await.unwrap();
     assert!(matches!(other.add_auth("nonsense", "x").await, Err(Error::AuthFailed)));

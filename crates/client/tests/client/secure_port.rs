@@ -91,11 +91,14 @@ impl SecureServer {
     }
 
     fn builder(&self, port: u16, own: Option<&Issued>) -> ClientBuilder {
-        let own = own.map(|own| (own.chain.as_bytes(), own.key.as_bytes()));
-        Client::builder(&format!("localhost:{port}"))
-            .connection_timeout(Duration::from_millis(800))
-            .tls_pem(self.authority.pem.as_bytes(), own)
-            .unwrap()
+        let builder =
+            Client::builder(&format!("localhost:{port}")).connection_timeout(Duration::from_millis(800));
+        let authorities = self.authority.pem.as_bytes();
+        let builder = match own {
+            Some(own) => builder.tls_pem_with_key(authorities, own.chain.as_bytes(), own.key.as_bytes()),
+            None => builder.tls_pem(authorities),
+        };
+        builder.unwrap()
     }
 
     async fn connect(&self, own: Option<&Issued>) -> Client {

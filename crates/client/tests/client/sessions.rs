@@ -122,7 +122,7 @@ async fn timeouts_of_the_longest_duration_work() {
         builder.tick_time(Duration::MAX)
     };
     let stage = Stage::with(longest).await;
-    assert!(stage.client.block_until_connected(Duration::MAX).await);
+    assert!(stage.client.wait_connected_within(Duration::MAX).await);
     stage.lose().await;
     let waiting = stage.client.get_data("/").send();
     stage.reopen();

@@ -78,7 +78,7 @@ async fn a_write_with_a_lost_reply_is_undecided_if_its_retry_is_refused() {
     let error = with_changes_meanwhile(2, WRITES[0], read_only).await;
     assert_undecided(&error);
     assert_eq!(error.code(), Some(ErrorCode::NoAuth), "{error}");
-    assert!(!error.may_pass(), "{error}");
+    assert!(!error.is_retryable(), "{error}");
 
     let set_by_others = |direct: Client| async move {
         direct.set_data("/p/y", b"3").await.unwrap();

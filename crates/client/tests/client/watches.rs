@@ -33,7 +33,7 @@ async fn streams_report_all_changes_below() {
     let mut node = client.add_watch("/t", AddWatchMode::Persistent).await.unwrap();
     client.create("/t/u", b"").creating_parents().await.unwrap();
     client.set_data("/t/u", b"x").await.unwrap();
-    client.delete("/t").deleting_children_if_needed().await.unwrap();
+    client.delete("/t").deleting_children().await.unwrap();
     let mut seen = Vec::new();
     for _ in 0..5 {
         let event = tree.next().await.unwrap();

@@ -272,7 +272,7 @@ fn not_expired(session: SessionId, error: NotExpired) -> Result<Outcome, ApiErro
 /// A client with the rights of the server, whose acts are audited under the operator's name.
 async fn client(console: &Arc<Console>, caller: &Caller) -> Result<Client, ApiError> {
     let (handle, peer, ids) = (console.handle.clone(), caller.conn.peer, caller.ids.clone());
-    let dial = move |_host, _port| {
+    let dial = move |_| {
         let (handle, ids) = (handle.clone(), ids.clone());
         async move { handle.connect_as_operator(peer, &ids).await }
     };

@@ -230,7 +230,8 @@ async fn left(
 
 /// Whether it is not known if a delete was done.
 fn is_open(error: &Error) -> bool {
-    error.is_connection_trouble() || error.is_session_over() || error.code() == Some(ErrorCode::SessionMoved)
+    let is_over = error.is_session_over() || error.is_closed();
+    is_over || error.is_connection_trouble() || error.code() == Some(ErrorCode::SessionMoved)
 }
 
 /// The error has the place of the operation that was refused.

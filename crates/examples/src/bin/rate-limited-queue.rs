@@ -70,7 +70,7 @@ async fn put(queue: &DistributedQueue, prefix: &str, count: u32) -> Result<(), B
         // An item whose reply is lost may be in the queue or not. It is put again, so it may be there twice, but it is
         // not lost. Whoever handles items must be able to see the same one again in any case.
         while let Err(error) = queue.put(&item).await {
-            if !error.may_pass() && !error.is_outcome_unknown() && !error.is_session_over() {
+            if !error.is_retryable() && !error.is_outcome_unknown() && !error.is_session_over() {
                 return Err(error.into());
             }
             tracing::warn!("puts {item} again: {error}");

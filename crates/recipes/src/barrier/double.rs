@@ -314,7 +314,6 @@ impl Entering<'_> {
         loop {
             let session = self.barrier.client.session().await?;
             match self.in_session(&session).await {
-                Err(Error::Closed) => return Err(Error::Closed),
                 Err(error) if error.is_session_over() => {}
                 entered => return entered,
             }

@@ -179,7 +179,7 @@ impl DistributedAtomicValue {
             if tried.succeeded {
                 return Ok(tried);
             }
-            let Some(wait) = policy.wait(*tries, begun.elapsed(), begun.elapsed().subsec_nanos().into())
+            let Some(wait) = policy.next_wait(*tries, begun.elapsed(), begun.elapsed().subsec_nanos().into())
             else {
                 return Ok(tried);
             };

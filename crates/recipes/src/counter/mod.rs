@@ -27,7 +27,7 @@ pub use promotion::{LockFuture, PromotedToLock, PromotionLock};
 pub use shared_count::{CountChanges, SharedCount};
 pub use shared_value::{SharedValue, ValueChanges};
 
-use crate::error::may_pass;
+use crate::error::is_retryable;
 use ostler_client::Error;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub enum CounterError {
         expected: usize,
     },
     /// The znode's version has overflowed to -1, which servers take for any version. So a conditional write is not
-    /// possible. One unconditional write ends this state.
+    /// possible. One unconditional write ends this state. ZooKeeper 3.10 leaves -1 out when it counts.
     #[error(
         "{path}: its version has overflowed to -1, which servers take for any version; set it unconditionally once"
     )]
@@ -73,12 +73,12 @@ impl CounterError {
         CounterError::Refused(Arc::from(reason.into()))
     }
 
-    /// Whether the same operation may succeed later: see [`Error::may_pass`](crate::Error::may_pass). An addition whose
+    /// Whether the same operation may succeed later: see [`Error::is_retryable`](crate::Error::is_retryable). An addition whose
     /// outcome is unknown may be done already.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
-            CounterError::Lock(error) => error.may_pass(),
-            error => error.client().is_some_and(may_pass),
+            CounterError::Lock(error) => error.is_retryable(),
+            error => error.client().is_some_and(is_retryable),
         }
     }
 

@@ -21,7 +21,7 @@ pub use registry::ServiceDiscovery;
 pub use strategy::{ProviderStrategy, Random, RoundRobin, Sticky};
 pub use uri_spec::{UriPart, UriSpec, UriSpecError};
 
-use crate::error::may_pass;
+use crate::error::is_retryable;
 use ostler_client::Error;
 
 /// Why an operation of the discovery has failed.
@@ -58,9 +58,9 @@ pub enum DiscoveryError {
 }
 
 impl DiscoveryError {
-    /// Whether the same operation may succeed later: see [`Error::may_pass`](crate::Error::may_pass).
-    pub fn may_pass(&self) -> bool {
-        self.client().is_some_and(may_pass)
+    /// Whether the same operation may succeed later: see [`Error::is_retryable`](crate::Error::is_retryable).
+    pub fn is_retryable(&self) -> bool {
+        self.client().is_some_and(is_retryable)
     }
 
     /// The client's error, if this is one.

@@ -69,7 +69,8 @@ impl<'a, Last> FencedMulti<'a, Last> {
         self.map(|multi| multi.check(path, version))
     }
 
-    /// Creates a znode: without options a persistent one, with an ACL that allows everything to everybody.
+    /// Creates a znode: without options a persistent one, with the client's
+    /// [default ACL](ostler_client::ClientBuilder::default_acl).
     pub fn create(self, path: &str, data: impl AsRef<[u8]>) -> FencedMulti<'a, CreateOp> {
         self.map(|multi| multi.create(path, data))
     }
@@ -97,37 +98,37 @@ impl<'a, Last> FencedMulti<'a, Last> {
 }
 
 impl FencedMulti<'_, CreateOp> {
-    /// The kind of the znode; persistent by default.
+    /// The kind of the znode; persistent by default. It replaces the kinds that were set before: [`Multi::mode`].
     pub fn mode(self, mode: CreateMode) -> Self {
         self.map(|multi| multi.mode(mode))
     }
 
-    /// Creates an ephemeral znode: [`CreateMode::Ephemeral`].
+    /// Makes the znode ephemeral: [`Multi::ephemeral`].
     pub fn ephemeral(self) -> Self {
         self.map(Multi::ephemeral)
     }
 
-    /// Creates an ephemeral sequential znode: [`CreateMode::EphemeralSequential`].
+    /// [`ephemeral`](FencedMulti::ephemeral) and [`sequential`](FencedMulti::sequential).
     pub fn ephemeral_sequential(self) -> Self {
         self.map(Multi::ephemeral_sequential)
     }
 
-    /// Creates a persistent sequential znode: [`CreateMode::PersistentSequential`].
+    /// Makes the znode sequential: [`Multi::sequential`].
     pub fn sequential(self) -> Self {
         self.map(Multi::sequential)
     }
 
-    /// Creates a container: [`CreateMode::Container`].
+    /// Makes the znode a container: [`Multi::container`].
     pub fn container(self) -> Self {
         self.map(Multi::container)
     }
 
-    /// Creates a persistent znode with this TTL: [`CreateMode::PersistentWithTtl`].
+    /// Gives the znode a TTL: [`Multi::ttl`].
     pub fn ttl(self, ttl: Duration) -> Self {
         self.map(|multi| multi.ttl(ttl))
     }
 
-    /// The znode's ACL. The default is `OPEN_ACL_UNSAFE`: everybody may do everything.
+    /// The znode's ACL. The default is [`ClientBuilder::default_acl`](ostler_client::ClientBuilder::default_acl).
     pub fn acl<'c>(self, acl: impl Into<Cow<'c, [Acl]>>) -> Self {
         self.map(|multi| multi.acl(acl))
     }
@@ -175,7 +176,7 @@ impl Future for FencedOperation {
                 results.drain(..checks.min(results.len()));
                 Ok(results)
             }
-            Err(error) if error.is_session_over() => Err(self.fence.not_held()),
+            Err(error) if error.is_session_over() || error.is_closed() => Err(self.fence.not_held()),
             Err(ostler_client::Error::Multi { index, .. }) if index < checks => Err(self.fence.not_held()),
             Err(ostler_client::Error::Multi { code, index, operation, path }) => {
                 Err(ostler_client::Error::Multi { code, index: index - checks, operation, path }.into())

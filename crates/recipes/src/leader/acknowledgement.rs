@@ -131,9 +131,7 @@ async fn make_parent(leader: &Fence, place: &str) -> Result<()> {
     match leader.session().create(parent, b"").creating_parents().idempotent().await {
         Err(error) if error.is_node_exists() => Ok(()),
         // The leader's znode is gone with its session.
-        Err(error) if error.is_session_over() && !matches!(error, ostler_client::Error::Closed) => {
-            Err(leader.not_held())
-        }
+        Err(error) if error.is_session_over() => Err(leader.not_held()),
         made => Ok(made.map(drop)?),
     }
 }

@@ -383,11 +383,8 @@ impl Contender {
             self.drop_old_place(&session);
             match self.contend_in(&session, running).await {
                 Ok(()) => self.delete_znode_of_planted_bug(&session),
-                Err(Error::Client(ostler_client::Error::Closed)) => {
-                    return ostler_client::Error::Closed.into();
-                }
                 Err(Error::Client(error)) if error.is_session_over() => {}
-                Err(Error::Client(error)) if error.may_pass() => {
+                Err(Error::Client(error)) if error.is_retryable() => {
                     tracing::debug!(%error, "waiting for a connection");
                 }
                 Err(error) => return error,

@@ -336,7 +336,7 @@ impl<H: TakeLeadership> Contender<H> {
             let wait = |session| async move { wait_for_place(&session, spec, Some(running)).await };
             match session_retry::in_a_session(&self.client, wait).await {
                 Ok(place) => return place,
-                Err(Error::Client(error)) if error.may_pass() && self.auto_requeue => {
+                Err(Error::Client(error)) if error.is_retryable() && self.auto_requeue => {
                     tracing::debug!(%error, "waiting for a connection");
                     // An error means that the client is closed, which the next attempt returns as well.
                     let _ = session_retry::wait_writable(&self.client).await;

@@ -130,7 +130,7 @@ impl Claim {
             };
             unknown |= error.is_outcome_unknown();
             tries += 1;
-            match policy.wait(tries, begun.elapsed(), u64::from(begun.elapsed().subsec_nanos())) {
+            match policy.next_wait(tries, begun.elapsed(), u64::from(begun.elapsed().subsec_nanos())) {
                 Some(wait) if error.is_connection_trouble() => sleep(wait).await,
                 _ => return (Err(error), unknown),
             }
@@ -187,7 +187,7 @@ impl Claim {
             match self.find().await {
                 Err(error) if error.is_connection_trouble() => {
                     tries += 1;
-                    sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
+                    sleep(WAITS.next_wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
                 }
                 _ => return,
             }
@@ -205,9 +205,9 @@ async fn delete_until_done(session: &Session, path: &str, version: i32, leader: 
         match delete(session, path, version, leader).await {
             Err(error) if error.is_connection_trouble() => {
                 tries += 1;
-                sleep(WAITS.wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
+                sleep(WAITS.next_wait(tries, Duration::ZERO, tries.into()).unwrap_or_default()).await;
             }
-            Err(error) if !error.is_session_over() => {
+            Err(error) if !(error.is_session_over() || error.is_closed()) => {
                 return tracing::warn!(%error, "a leader's znode is not deleted");
             }
             _ => return,
@@ -258,7 +258,7 @@ impl UnfairLeadership {
         let session = self.fence.session().clone();
         match delete(&session, &self.path, self.version, self.fence.node()).await {
             Err(error) if error.is_connection_trouble() => Err(error.into()),
-            Err(error) if !error.is_session_over() => Err(error.into()),
+            Err(error) if !(error.is_session_over() || error.is_closed()) => Err(error.into()),
             _ => {
                 self.left = true;
                 Ok(())

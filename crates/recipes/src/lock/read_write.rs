@@ -12,7 +12,7 @@ use crate::{
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
-use ostler_client::{Client, Error as ClientError, RecipeTag, Session, paths};
+use ostler_client::{Client, RecipeTag, Session, paths};
 use ostler_planted::{self as planted, Bug};
 use std::{ops::Deref, sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -202,9 +202,7 @@ impl InterProcessReadWriteLock {
             return lost();
         }
         match self.reading.share(owner, self.read_in_place_of(writing)).await {
-            Err(Error::Client(error)) if error.is_session_over() && !matches!(error, ClientError::Closed) => {
-                lost()
-            }
+            Err(Error::Client(error)) if error.is_session_over() => lost(),
             // Another future of the owner may have acquired it in another session.
             Ok(_) if !writing.0.fence().is_held() => lost(),
             shared => Ok(ReadGuard { holding: shared? }),

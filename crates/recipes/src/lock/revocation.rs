@@ -27,7 +27,9 @@ pub(crate) async fn requested(fence: &Fence) -> Result<()> {
     let not_held = || Error::NotHeld { node: fence.node().into(), token: fence.token() };
     loop {
         let ((data, _), changed) = match fence.session().get_data(fence.node()).watch().await {
-            Err(error) if error.is_no_node() || error.is_session_over() => return Err(not_held()),
+            Err(error) if error.is_no_node() || error.is_session_over() || error.is_closed() => {
+                return Err(not_held());
+            }
             read => read?,
         };
         if data == REVOKE {

@@ -105,7 +105,7 @@ impl Upkeep {
                 },
                 Err(error) => error,
             };
-            if matches!(error, Error::Closed) {
+            if error.is_closed() {
                 return Err(error);
             }
             if !error.is_session_over() && !is_transient(&error) {
@@ -242,7 +242,7 @@ impl Upkeep {
                 });
                 Ok(Written::Yes)
             }
-            Err(Error::Closed) => Err(Error::Closed),
+            Err(error) if error.is_closed() => Err(error),
             Err(error) if error.is_no_node() || error.is_session_over() => Ok(Written::Gone),
             Err(error) => {
                 self.status.send_modify(|status| {

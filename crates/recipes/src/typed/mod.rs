@@ -68,9 +68,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same operation may succeed later: see [`Error::may_pass`](crate::Error::may_pass).
-    pub fn may_pass(&self) -> bool {
-        self.client().is_some_and(crate::error::may_pass)
+    /// Whether the same operation may succeed later: see [`Error::is_retryable`](crate::Error::is_retryable).
+    pub fn is_retryable(&self) -> bool {
+        self.client().is_some_and(crate::error::is_retryable)
     }
 
     /// The client's error, if this is one.

@@ -87,7 +87,7 @@ impl<T, C: Codec<T>> Typed<T, C> {
     /// # Errors
     /// [`Error::Encode`]; those of [`Client::create`](ostler_client::Client::create).
     pub fn create(&self, value: &T) -> TypedCreate<'_> {
-        TypedCreate(self.encoded(value).map(|data| self.client.create(&self.path, b"").owned_data(data)))
+        TypedCreate(self.encoded(value).map(|data| self.client.create(&self.path, b"").data(data)))
     }
 
     /// Sets the value of the znode, which must exist.
@@ -95,7 +95,7 @@ impl<T, C: Codec<T>> Typed<T, C> {
     /// # Errors
     /// [`Error::Encode`]; those of [`Client::set_data`](ostler_client::Client::set_data).
     pub fn update(&self, value: &T) -> TypedUpdate<'_> {
-        TypedUpdate(self.encoded(value).map(|data| self.client.set_data(&self.path, b"").owned_data(data)))
+        TypedUpdate(self.encoded(value).map(|data| self.client.set_data(&self.path, b"").data(data)))
     }
 
     /// Reads the value.

@@ -52,7 +52,7 @@ impl Told {
 async fn writes(client: &Client) {
     client.create("/t/b/c", b"1").creating_parents().idempotent().await.unwrap();
     client.set_data("/t/a", b"2").idempotent().await.unwrap();
-    client.delete("/t/x").deleting_children_if_needed().idempotent().await.unwrap();
+    client.delete("/t/x").deleting_children().idempotent().await.unwrap();
     // With the same version as before.
     client.delete("/t/again").idempotent().await.unwrap();
     client.create("/t/again", b"new").idempotent().await.unwrap();
@@ -150,7 +150,7 @@ async fn cache_of_a_missing_znode_is_initialized_and_waits() {
             world.other.create("/t/a", b"1").creating_parents().await.unwrap();
             within(told.until(&mut events, &[("/t", ""), ("/t/a", "1")])).await;
             assert_eq!(cache.len(), 2);
-            world.other.delete("/t").deleting_children_if_needed().await.unwrap();
+            world.other.delete("/t").deleting_children().await.unwrap();
             within(told.until(&mut events, &[])).await;
             assert!(cache.is_empty(), "round {round}");
         }
@@ -173,7 +173,7 @@ async fn curator_388_a_path_cache_outlives_its_znode() {
         assert!(matches!(added, PathEvent::ChildAdded(node) if node.name() == "child"));
         assert_eq!(cache.children().len(), 1);
         assert!(cache.child("child").is_some() && cache.child("deep").is_none());
-        world.other.delete("/p").deleting_children_if_needed().await.unwrap();
+        world.other.delete("/p").deleting_children().await.unwrap();
         let removed = within(events.next()).await.unwrap();
         assert!(matches!(removed, PathEvent::ChildRemoved(node) if node.name() == "child"));
     }

@@ -138,7 +138,7 @@ async fn a_refused_change_leaves_the_value() {
     let refuse = |_: Option<&Bytes>| Err(CounterError::refused("it is enough"));
     let refused = value.update(refuse).await.unwrap_err();
     assert_eq!(refused.to_string(), "the change is refused: it is enough");
-    assert!(!refused.may_pass() && refused.client().is_none());
+    assert!(!refused.is_retryable() && refused.client().is_none());
     assert_eq!(value.get().await.unwrap().unwrap(), "1");
     assert_eq!(world.other.exists("/value").await.unwrap().unwrap().version, 0);
 }

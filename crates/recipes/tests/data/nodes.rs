@@ -200,7 +200,7 @@ async fn curator_590_without_parents() {
     let mut creations = node.creations();
     world.other.create("/p", b"").await.unwrap();
     assert_eq!(within(creations.next()).await.as_deref(), Some("/p/n"));
-    world.other.delete("/p").deleting_children_if_needed().await.unwrap();
+    world.other.delete("/p").deleting_children().await.unwrap();
     assert!(world.other.exists("/p").await.unwrap().is_none());
     within(node.close()).await;
 }

@@ -79,7 +79,7 @@ impl<S: Servers> World<S> {
         let direct = patiently("the other client connects", direct).await.unwrap();
         patiently("the root is made", direct.create(root, b"")).await.unwrap();
         let other = direct.using_namespace(root).unwrap();
-        let proxy = FrameProxy::before(addresses).await.unwrap();
+        let proxy = FrameProxy::start_for(addresses).await.unwrap();
         if let Some(cut) = cut {
             proxy.cut_at(cut);
         }

@@ -94,7 +94,7 @@ fn never_by_another(history: &[Change], what: &str) -> usize {
                 assert!(there.contains(&(token, node.to_owned())), "{what}: {text} is not so");
                 said += 1;
             }
-            ChangeKind::Created { .. } => drop(there.insert((change.zxid, change.path.clone()))),
+            ChangeKind::Created { .. } => drop(there.insert((change.zxid.0, change.path.clone()))),
             ChangeKind::Deleted => there.retain(|(_, path)| *path != change.path),
         }
     }
@@ -117,7 +117,7 @@ async fn run(site: &Site, (number, attach, fault): (usize, Attach, Option<Fault>
     assert!(!is_cut || !proxy.cuts().is_empty(), "{what}: it is cut");
     world.until_clean(&what).await;
     let history = ensemble.history(site.checked.load(SeqCst)).await;
-    site.checked.store(history.last().map_or(0, |change| change.zxid), SeqCst);
+    site.checked.store(history.last().map_or(0, |change| change.zxid.0), SeqCst);
     assert!(never_by_another(&history, &what) >= 2, "{what}");
     counted
 }

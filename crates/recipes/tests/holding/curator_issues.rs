@@ -297,7 +297,7 @@ async fn curator_724_a_latch_recovers_when_the_path_itself_is_gone() {
     proxy.block();
     wait_for_state(&client, ConnectionState::Suspended).await;
     world.expire(&client).await;
-    other.delete("/some").deleting_children_if_needed().await.unwrap();
+    other.delete("/some").deleting_children().await.unwrap();
     proxy.heal();
     let second = leads_again(&mut changes).await;
     assert!(second.token() > first.token());
@@ -311,7 +311,7 @@ async fn curator_724_a_latch_recovers_when_the_path_itself_is_gone() {
     let behind = LeaderLatch::new(&other, "/some/latch", "");
     behind.start();
     world.until("behind", |c| (c.ephemerals, c.watches) == (2, 2)).await;
-    other.delete("/some").deleting_children_if_needed().await.unwrap();
+    other.delete("/some").deleting_children().await.unwrap();
     patiently("one of them leads", async {
         tokio::select! {
             leads = latch.wait_for_leadership() => drop(leads.unwrap()),
@@ -402,7 +402,7 @@ async fn curator_595_and_678_a_release_that_meets_connection_loss_leaves_no_znod
         let again = patiently(recipe, recipe.hold(&client, "/a")).await.unwrap();
         again.release().await;
         world.until_clean(recipe).await;
-        world.client().await.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        world.client().await.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 

@@ -74,7 +74,7 @@ impl<S: Servers> Site<S> {
     pub(crate) async fn check(&self, recipe: Recipe, what: &str) -> Vec<u64> {
         self.world.until_clean(what).await;
         let history = self.world.server.history(self.checked.load(SeqCst)).await;
-        self.checked.store(history.last().map_or(0, |change| change.zxid), SeqCst);
+        self.checked.store(history.last().map_or(0, |change| change.zxid.0), SeqCst);
         let written = never_two(&history, recipe, what);
         let client = self.world.client().await;
         let tokens = patiently(what, check_journal(&client)).await;
@@ -104,7 +104,7 @@ fn never_two(history: &[Change], recipe: Recipe, what: &str) -> Vec<u64> {
                 written.push(token);
             }
             ChangeKind::Created { owner: Some(_), .. } => {
-                there.insert(change.zxid, &change.path);
+                there.insert(change.zxid.0, &change.path);
             }
             ChangeKind::Created { .. } => {}
             ChangeKind::Deleted => there.retain(|_, path| *path != change.path),

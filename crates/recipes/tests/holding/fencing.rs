@@ -68,7 +68,7 @@ async fn tokens_grow_from_holder_to_holder() {
             last = held.fence.token().number();
             held.release().await;
         }
-        clients[0].delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        clients[0].delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 
@@ -97,7 +97,7 @@ async fn released_recipe_is_not_held() {
         assert!(!fence.is_held(), "{recipe:?}");
         assert!(fence.verify().await.unwrap_err().is_not_held());
         patiently(recipe, fence.lost()).await;
-        client.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        client.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 
@@ -131,7 +131,7 @@ async fn a_holder_whose_znode_was_deleted_cannot_write() {
         }
         patiently(recipe, lost).await.unwrap();
         world.until_clean(recipe).await;
-        clients[0].delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        clients[0].delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 

@@ -28,7 +28,7 @@ async fn world_from(number: i32, queues: &[&str]) -> World {
     }
     client.close().await;
     for queue in queues {
-        world.server.number_children_from(queue, number).await.unwrap();
+        world.server.restart_with_next_sequence(queue, number).await.unwrap();
     }
     world
 }

@@ -11,7 +11,7 @@ async fn local_session_that_cannot_hold_gets_an_error() {
     let options = TestOptions::new().setting("localSessionsEnabled", "true");
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     ensemble.until_settled().await.unwrap();
-    for id in ensemble.members() {
+    for id in ensemble.ids() {
         let client = connect(&ensemble.member(id).unwrap().connect_string(), SESSION).await;
         let unfair = patiently("told", UnfairElection::new(&client, "/unfair", "me").campaign()).await;
         assert!(matches!(code(&unfair), Some(SessionExpired | EphemeralOnLocalSession)), "{unfair:?}");

@@ -116,7 +116,7 @@ async fn data_of_the_holders_znode_may_change_while_it_is_held() {
         assert!(!lost.is_finished(), "{recipe:?}");
         held.release().await;
         patiently(recipe, lost).await.unwrap();
-        other.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        other.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 
@@ -127,7 +127,7 @@ async fn a_check_without_an_answer_is_asked_for_as_often_as_the_policy_says() {
     let session = Duration::from_secs(3600);
     let options = TestOptions::new().session_timeouts(session, session);
     let server = TestServer::start_with(options).await.unwrap();
-    let proxy = server.proxy().await.unwrap();
+    let proxy = server.start_proxy().await.unwrap();
     let retry = RetryPolicy::times(3, Duration::from_millis(1));
     let client = Client::builder(&proxy.connect_string()).session_timeout(session).retry(retry);
     let client = client.prove_holding(false).connect().await.unwrap();
@@ -152,7 +152,7 @@ async fn a_check_without_an_answer_is_asked_for_as_often_as_the_policy_says() {
 #[tokio::test]
 async fn holder_has_its_session_proven_again_and_again() {
     let world = World::start().await;
-    let proxy = Arc::new(world.server.proxy().await.unwrap());
+    let proxy = Arc::new(world.server.start_proxy().await.unwrap());
     let client = connect(&proxy.connect_string(), Duration::from_secs(2)).await;
     for recipe in Recipe::ALL {
         let held = recipe.hold(&client, "/a").await.unwrap();
@@ -161,7 +161,7 @@ async fn holder_has_its_session_proven_again_and_again() {
         world.until("two proofs", move |_| requests(&seen, Op::Multi) >= before + 2).await;
         assert!(held.fence.is_held(), "{recipe:?}");
         held.release().await;
-        client.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        client.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 
@@ -172,7 +172,7 @@ async fn a_session_that_lives_is_called_over_a_few_times() {
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     ensemble.until_settled().await.unwrap();
     let leader = ensemble.leader().unwrap();
-    let follower = ensemble.members().into_iter().find(|id| *id != leader).unwrap();
+    let follower = ensemble.ids().into_iter().find(|id| *id != leader).unwrap();
     let proxy = FrameProxy::start(ensemble.member(follower).unwrap().address()).await.unwrap();
     let client = Client::builder(&proxy.connect_string()).connect().await.unwrap();
     client.create("/unfair", b"").await.unwrap();

@@ -50,7 +50,7 @@ async fn r1_at_most_one_holds_and_can_be_sure_of_it() {
     for recipe in Recipe::ALL.into_iter().filter(|recipe| *recipe != Recipe::Read) {
         contend(&world, recipe, 5, 6).await;
         let client = world.client().await;
-        client.delete("/contended").deleting_children_if_needed().quietly().await.unwrap();
+        client.delete("/contended").deleting_children().quietly().await.unwrap();
     }
 }
 
@@ -274,7 +274,7 @@ async fn r6_after_expiry_the_lock_is_gone_and_its_holder_is_informed() {
         assert!(again.fence.verify().await.is_ok());
         again.release().await;
         world.until_clean(recipe).await;
-        client.delete("/a").deleting_children_if_needed().quietly().await.unwrap();
+        client.delete("/a").deleting_children().quietly().await.unwrap();
     }
 }
 

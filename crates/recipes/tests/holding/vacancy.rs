@@ -41,7 +41,7 @@ async fn dies<S: Servers>(world: World<S>, recipe: Recipe, death: impl AsyncFn(&
     let what = format!("{recipe:?}, {}", type_name_of_val(&death));
     let bystander = world.client().await;
     open_journal(&bystander).await;
-    let proxy = FrameProxy::before(&world.server.addresses()).await.unwrap();
+    let proxy = FrameProxy::start_for(&world.server.addresses()).await.unwrap();
     let dying = builder(&proxy.connect_string(), SESSION).connect().await.unwrap();
     let (next_proxy, next) = world.proxied().await;
     let held = recipe.hold_first(&dying, "/a").await;
@@ -111,7 +111,7 @@ impl PauseDetector {
 /// Whether the znode of this token goes with it.
 fn is_end_of(history: &[Change], token: u64, change: &Change) -> bool {
     let created =
-        |of: &&Change| of.zxid == token && matches!(of.kind, ChangeKind::Created { owner: Some(_), .. });
+        |of: &&Change| of.zxid.0 == token && matches!(of.kind, ChangeKind::Created { owner: Some(_), .. });
     let created = history.iter().find(created).unwrap();
     change.kind == ChangeKind::Deleted && change.path == created.path
 }

@@ -60,7 +60,7 @@ impl<S: Servers> World<S> {
 
     /// The same; it tries the servers in this order.
     pub(crate) async fn proxied_by(&self, servers: &[SocketAddr]) -> (FrameProxy, Client) {
-        let proxy = FrameProxy::before(servers).await.unwrap();
+        let proxy = FrameProxy::start_for(servers).await.unwrap();
         let client = builder(&proxy.connect_string(), SESSION).seed(IN_ORDER).connect().await.unwrap();
         assert_eq!(proxy.seen().first(), Some(&SeenFrame::Handshake { number: 1, server: 0 }));
         proxy.reset();
@@ -272,7 +272,7 @@ pub(crate) async fn check_journal(client: &Client) -> Vec<u64> {
         tokens.push(std::str::from_utf8(&record).unwrap().parse().unwrap());
     }
     assert!(tokens.is_sorted(), "written by an earlier holder after a later one: {tokens:?}");
-    client.delete(JOURNAL).deleting_children_if_needed().await.unwrap();
+    client.delete(JOURNAL).deleting_children().await.unwrap();
     open_journal(client).await;
     tokens
 }

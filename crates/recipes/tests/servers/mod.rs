@@ -4,7 +4,7 @@ pub(crate) mod faults;
 
 use ostler_client::{Acl, Perms};
 use ostler_testkit::{
-    Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError,
+    Change, Counts, ServerId, SessionId, TestEnsemble, TestOptions, TestServer, TestkitError, Zxid,
 };
 use std::{fmt::Debug, net::SocketAddr, time::Duration};
 use tokio::{
@@ -95,7 +95,7 @@ impl Servers for TestServer {
     }
 
     async fn history(&self, after: u64) -> Vec<Change> {
-        TestServer::history(self, after).unwrap()
+        TestServer::history(self, Zxid(after)).unwrap()
     }
 
     async fn expire(&self, session: SessionId) -> Result<()> {
@@ -138,7 +138,7 @@ impl Ensemble {
 
     /// All members' addresses, the wanted one's first.
     pub(crate) async fn addresses_from(&self, first: Attach) -> Vec<SocketAddr> {
-        let leader = self.members.lock().await.until_led().await.unwrap();
+        let leader = self.members.lock().await.wait_for_leader().await.unwrap();
         let place = |id: ServerId| usize::try_from(id.0 - 1).unwrap();
         let shift = match first {
             Attach::ToLeader => place(leader),
@@ -156,7 +156,7 @@ impl Ensemble {
         let second = self.addresses_from(Attach::ToFollower).await[1];
         let members = self.members.lock().await;
         let leader = members.leader().unwrap();
-        members.delay(leader, self.member_at(&members, second), LAG);
+        members.delay_link(leader, self.member_at(&members, second), LAG);
     }
 
     /// Has the follower that a client tries first hear of nothing new.
@@ -166,7 +166,7 @@ impl Ensemble {
         let follower = self.addresses_from(Attach::ToFollower).await[0];
         let members = self.members.lock().await;
         let follower = self.member_at(&members, follower);
-        members.silence(members.leader().unwrap(), follower);
+        members.silence_link(members.leader().unwrap(), follower);
         Behind::now(&members, follower)
     }
 
@@ -185,7 +185,7 @@ impl Ensemble {
 
     fn member_at(&self, members: &TestEnsemble, address: SocketAddr) -> ServerId {
         let place = self.addresses.iter().position(|known| *known == address).unwrap();
-        members.members().nth(place).unwrap()
+        members.ids().nth(place).unwrap()
     }
 
     /// Lets everything take so long that followers say to the leader: acknowledgements above all.
@@ -194,8 +194,8 @@ impl Ensemble {
     pub(crate) async fn slow_acknowledgements(&self, by: Duration) {
         let members = self.members.lock().await;
         let leader = members.leader().unwrap();
-        for follower in members.members().filter(|member| *member != leader) {
-            members.delay(follower, leader, by);
+        for follower in members.ids().filter(|member| *member != leader) {
+            members.delay_link(follower, leader, by);
         }
     }
 
@@ -208,9 +208,9 @@ impl Ensemble {
     /// Kills the leader; returns once another one leads.
     pub(crate) async fn kill_leader(&self) -> ServerId {
         let mut members = self.members.lock().await;
-        let leader = members.until_led().await.unwrap();
+        let leader = members.wait_for_leader().await.unwrap();
         members.kill(leader).await.unwrap();
-        members.until_led().await.unwrap();
+        members.wait_for_leader().await.unwrap();
         leader
     }
 
@@ -223,10 +223,10 @@ impl Ensemble {
     /// notice: they are told.
     pub(crate) async fn pause_leader(&self) -> ServerId {
         let mut members = self.members.lock().await;
-        let leader = members.until_led().await.unwrap();
+        let leader = members.wait_for_leader().await.unwrap();
         members.pause(leader).await.unwrap();
-        members.cut_off(leader);
-        members.until_led().await.unwrap();
+        members.cut_member(leader);
+        members.wait_for_leader().await.unwrap();
         members.heal();
         leader
     }
@@ -239,9 +239,9 @@ impl Ensemble {
     /// Has the others leave the leader, which does not know; returns once they have another one.
     pub(crate) async fn desert_leader(&self) -> Behind {
         let members = self.members.lock().await;
-        let leader = members.until_led().await.unwrap();
-        members.desert(leader);
-        members.until_led_by_another(leader).await.unwrap();
+        let leader = members.wait_for_leader().await.unwrap();
+        members.cut_member_unnoticed(leader);
+        members.wait_for_another_leader(leader).await.unwrap();
         Behind::now(&members, leader)
     }
 
@@ -266,7 +266,7 @@ impl Servers for Ensemble {
 
     async fn history(&self, after: u64) -> Vec<Change> {
         self.until_whole().await;
-        self.members.lock().await.history(after).unwrap()
+        self.members.lock().await.history(Zxid(after)).unwrap()
     }
 
     async fn expire(&self, session: SessionId) -> Result<()> {

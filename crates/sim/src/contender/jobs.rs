@@ -23,7 +23,7 @@ const LOOK_MS: u64 = 10;
 
 /// Everything that a process does: one task for each resource, until the world asks them to stop.
 pub(super) async fn live(control: Arc<JobControl>, builder: ClientBuilder, resources: Vec<Resource>) {
-    let client = match builder.start() {
+    let client = match builder.connect_lazy() {
         Ok(client) => client,
         Err(error) => return control.note(Note::Broken(error.to_string())),
     };

@@ -71,7 +71,7 @@ impl Process {
         let servers: Vec<String> = (1..=config.hosts).map(|id| format!("h{id}:1")).collect();
         let calling = pending_calls.clone();
         let builder = Client::builder(&servers.join(","))
-            .connector(move |host, _| calling.connect(&host))
+            .connector(move |server| calling.connect(&server.host))
             .seed(config.seed)
             .seed_of_ids(config.seed)
             .session_timeout(Duration::from_millis(config.timeout_ms))

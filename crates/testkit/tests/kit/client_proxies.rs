@@ -73,7 +73,7 @@ async fn an_ensemble_gives_out_the_addresses_of_the_proxies() {
     client.send(Op::GetData, body).await.unwrap();
     let Frame::Reply { error: 0, body, .. } = client.next().await.unwrap() else { panic!("no data") };
     let text = String::from_utf8_lossy(&body).into_owned();
-    for id in ensemble.members() {
+    for id in ensemble.ids() {
         let server = ensemble.member(id).unwrap();
         assert!(text.contains(&format!(";{}", server.address())), "{text}");
         assert!(!text.contains(&server.direct_address().to_string()), "{text}");
@@ -115,8 +115,8 @@ async fn a_connection_whose_server_goes_before_the_first_byte_is_closed() {
 async fn a_mode_is_shown_as_srvr_has_it() {
     let options = options().observers(1);
     let mut ensemble = TestEnsemble::start_with(4, options).await.unwrap();
-    let leader = ensemble.until_led().await.unwrap();
-    for id in ensemble.members().collect::<Vec<_>>() {
+    let leader = ensemble.wait_for_leader().await.unwrap();
+    for id in ensemble.ids().collect::<Vec<_>>() {
         let server = ensemble.member(id).unwrap();
         let mode = server.mode().unwrap();
         assert!(mode.serves());

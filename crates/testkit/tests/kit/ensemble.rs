@@ -2,7 +2,7 @@
 
 use crate::client::{Client, Frame};
 use ostler_testkit::{
-    ChangeKind, CutPoint, FrameProxy, SeenFrame, ServerId, TestEnsemble, TestOptions, TestkitError,
+    ChangeKind, CutPoint, FrameProxy, SeenFrame, ServerId, TestEnsemble, TestOptions, TestkitError, Zxid,
 };
 use std::{collections::BTreeSet, io::ErrorKind, net::TcpStream, time::Duration};
 
@@ -11,13 +11,13 @@ async fn client_of(ensemble: &TestEnsemble, id: ServerId) -> Client {
 }
 
 fn others(ensemble: &TestEnsemble, id: ServerId) -> Vec<ServerId> {
-    ensemble.members().filter(|other| *other != id).collect()
+    ensemble.ids().filter(|other| *other != id).collect()
 }
 
 async fn all_have(ensemble: &TestEnsemble, path: &str) {
     ensemble.until_all_serve().await.unwrap();
     ensemble.until_settled().await.unwrap();
-    for id in ensemble.members() {
+    for id in ensemble.ids() {
         assert!(client_of(ensemble, id).await.exists(path, false).await.unwrap(), "{path} at {id:?}");
     }
 }
@@ -27,12 +27,12 @@ async fn an_ensemble_serves_and_removes_its_folders_when_dropped() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut dirs = Vec::new();
-    for id in ensemble.members() {
+    for id in ensemble.ids() {
         let mut client = client_of(&ensemble, id).await;
         assert_eq!(client.create(&format!("/by-{}", id.0)).await.unwrap(), 0);
         dirs.push(ensemble.member(id).unwrap().data_dir().to_path_buf());
     }
-    for id in ensemble.members() {
+    for id in ensemble.ids() {
         all_have(&ensemble, &format!("/by-{}", id.0)).await;
     }
     assert_eq!(ensemble.leader(), Some(leader));
@@ -52,10 +52,10 @@ async fn ensembles_of_one_member_and_with_observers_work() {
         ensemble.kill(id).await.unwrap();
     }
     // With the observer's vote there would be a quorum.
-    let led = tokio::time::timeout(Duration::from_millis(500), ensemble.until_led_by_another(ServerId(3)));
+    let led = tokio::time::timeout(Duration::from_millis(500), ensemble.wait_for_another_leader(ServerId(3)));
     assert!(!matches!(led.await, Ok(Ok(_))));
     ensemble.restart(ServerId(1)).await.unwrap();
-    ensemble.until_led().await.unwrap();
+    ensemble.wait_for_leader().await.unwrap();
     ensemble.until_all_serve().await.unwrap();
     assert!(client_of(&ensemble, ServerId(4)).await.exists("/a", false).await.unwrap());
 }
@@ -73,7 +73,7 @@ async fn the_others_go_on_when_the_leader_is_killed() {
         assert_eq!(TcpStream::connect(address).unwrap_err().kind(), ErrorKind::ConnectionRefused);
         assert!(client.read_end().await, "who follows has no leader, so its clients are sent away");
 
-        let next = ensemble.until_led().await.unwrap();
+        let next = ensemble.wait_for_leader().await.unwrap();
         assert_ne!(next, leader);
         ensemble.until_all_serve().await.unwrap();
         let mut client = Client::reopen(ensemble.member(other).unwrap().address(), &client).await.unwrap();
@@ -111,7 +111,7 @@ async fn a_session_at_a_follower_is_expired_by_the_leader() {
     ensemble.expire(client.session).await.unwrap();
     assert!(client.read_end().await);
     ensemble.until_settled().await.unwrap();
-    for id in ensemble.members() {
+    for id in ensemble.ids() {
         assert!(!client_of(&ensemble, id).await.exists("/mine", false).await.unwrap());
         let again = Client::reopen(ensemble.member(id).unwrap().address(), &client).await.unwrap();
         assert_eq!(again.timeout_ms, 0);
@@ -123,8 +123,8 @@ async fn a_leader_that_is_cut_off_gives_up_and_follows_when_the_links_heal() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
-    ensemble.cut_off(leader);
-    let next = ensemble.until_led_by_another(leader).await.unwrap();
+    ensemble.cut_member(leader);
+    let next = ensemble.wait_for_another_leader(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
     assert!(left.read_end().await, "it has no quorum");
     ensemble.heal();
@@ -140,19 +140,19 @@ async fn a_deserted_leader_goes_on_until_the_links_heal() {
         TestEnsemble::start_with(3, TestOptions::new().tick(Duration::from_secs(2))).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
-    ensemble.desert(leader);
-    let next = ensemble.until_led_by_another(leader).await.unwrap();
+    ensemble.cut_member_unnoticed(leader);
+    let next = ensemble.wait_for_another_leader(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
     assert!(!left.exists("/a", false).await.unwrap(), "it has not heard of it");
     let unanswered = left.send_create("/unanswered", false).await.unwrap();
     ensemble.member(leader).unwrap().until(|counts| counts.outstanding == 1).await.unwrap();
     ensemble.heal();
     assert!(left.reply_to(unanswered).await.is_err(), "the create was never acknowledged");
-    ensemble.until_led().await.unwrap();
+    ensemble.wait_for_leader().await.unwrap();
     all_have(&ensemble, "/a").await;
     assert!(!client_of(&ensemble, leader).await.exists("/unanswered", false).await.unwrap());
     // The history comes from the logs of the others. Its own log can have transactions that a snapshot has undone.
-    let history = ensemble.history(0).unwrap();
+    let history = ensemble.history(Zxid::ZERO).unwrap();
     assert_eq!(history.iter().map(|change| &*change.path).collect::<Vec<_>>(), ["/a"]);
 }
 
@@ -163,9 +163,9 @@ async fn an_isolated_leader_is_replaced_and_loses_its_uncommitted_writes() {
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
-    ensemble.isolate(leader);
+    ensemble.silence_member(leader);
     let unanswered = left.send_create("/unanswered", false).await.unwrap();
-    let next = ensemble.until_led_by_another(leader).await.unwrap();
+    let next = ensemble.wait_for_another_leader(leader).await.unwrap();
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
     assert!(left.reply_to(unanswered).await.is_err(), "the create was never acknowledged");
     ensemble.heal();
@@ -182,12 +182,12 @@ async fn one_silent_direction_is_enough_to_lose_a_follower() {
         let follower = others(&ensemble, leader)[0];
         let mut client = client_of(&ensemble, follower).await;
         match from_leader {
-            true => ensemble.silence(leader, follower),
-            false => ensemble.silence(follower, leader),
+            true => ensemble.silence_link(leader, follower),
+            false => ensemble.silence_link(follower, leader),
         }
         assert!(client.read_end().await, "from the leader: {from_leader}");
         assert_eq!(client_of(&ensemble, leader).await.create("/a").await.unwrap(), 0, "two are left");
-        ensemble.heal_between(leader, follower);
+        ensemble.heal_link(leader, follower);
         all_have(&ensemble, "/a").await;
     }
 }
@@ -201,7 +201,7 @@ async fn a_paused_leader_wakes_up_as_a_follower() {
     ensemble.pause(leader).await.unwrap();
     assert_eq!(ensemble.leader(), None, "a paused member does not count as leader");
     let asked = left.send_create("/late", false).await.unwrap();
-    let next = ensemble.until_led().await.unwrap();
+    let next = ensemble.wait_for_leader().await.unwrap();
     assert_ne!(next, leader);
     assert_eq!(client_of(&ensemble, next).await.create("/a").await.unwrap(), 0);
     ensemble.resume(leader).unwrap();
@@ -216,7 +216,7 @@ async fn a_paused_member_can_be_killed() {
     let leader = ensemble.leader().unwrap();
     ensemble.pause(leader).await.unwrap();
     ensemble.kill(leader).await.unwrap();
-    ensemble.until_led().await.unwrap();
+    ensemble.wait_for_leader().await.unwrap();
     ensemble.restart(leader).await.unwrap();
     ensemble.until_all_serve().await.unwrap();
 }
@@ -224,7 +224,7 @@ async fn a_paused_member_can_be_killed() {
 #[tokio::test]
 async fn one_frame_proxy_serves_all_members() {
     let ensemble = TestEnsemble::start(3).await.unwrap();
-    let proxy = FrameProxy::before(&ensemble.addresses()).await.unwrap();
+    let proxy = FrameProxy::start_for(&ensemble.addresses()).await.unwrap();
     let mut client = Client::open(proxy.addresses()[0]).await.unwrap();
     proxy.cut_at(CutPoint::BeforeReply(2));
     assert!(client.create("/a").await.is_err());
@@ -246,14 +246,14 @@ async fn each_session_counts_once() {
     for options in [TestOptions::new(), TestOptions::new().read_only_mode()] {
         let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
         let mut clients = Vec::new();
-        for id in ensemble.members() {
+        for id in ensemble.ids() {
             clients.push(client_of(&ensemble, id).await);
         }
         // With its first ephemeral a local session becomes a global one.
         assert_eq!(clients[0].create_ephemeral("/of-1").await.unwrap(), 0);
         ensemble.until_settled().await.unwrap();
         assert_eq!(ensemble.counts().unwrap().sessions, 3);
-        for (id, client) in ensemble.members().zip(&clients) {
+        for (id, client) in ensemble.ids().zip(&clients) {
             let member = ensemble.member(id).unwrap();
             let sessions = member.sessions().unwrap();
             assert!(sessions.contains(&client.session) && sessions.contains(&clients[0].session));
@@ -267,7 +267,7 @@ async fn each_session_counts_once() {
 async fn counts_are_those_of_all_members_that_run() {
     let mut ensemble = TestEnsemble::start(3).await.unwrap();
     let mut clients = Vec::new();
-    for id in ensemble.members().collect::<Vec<_>>() {
+    for id in ensemble.ids().collect::<Vec<_>>() {
         let mut client = client_of(&ensemble, id).await;
         assert_eq!(client.create_ephemeral(&format!("/of-{}", id.0)).await.unwrap(), 0);
         assert!(!client.exists("/wanted", true).await.unwrap());
@@ -280,7 +280,7 @@ async fn counts_are_those_of_all_members_that_run() {
     ensemble.kill(leader).await.unwrap();
     ensemble.until(|counts| counts.watches == 0).await.unwrap();
     let again = tokio::spawn(ensemble.until(|counts| counts.watches == 1));
-    ensemble.until_led().await.unwrap();
+    ensemble.wait_for_leader().await.unwrap();
     ensemble.restart(leader).await.unwrap();
     ensemble.until_serving(leader).await.unwrap();
     let address = ensemble.member(leader).unwrap().address();
@@ -303,14 +303,14 @@ async fn the_history_has_each_created_and_deleted_znode() {
         assert_eq!(client.create_ephemeral(&format!("/in-{round}")).await.unwrap(), 0);
         sessions.push(client.session);
         ensemble.kill(leader).await.unwrap();
-        ensemble.until_led().await.unwrap();
+        ensemble.wait_for_leader().await.unwrap();
         ensemble.restart(leader).await.unwrap();
         ensemble.until_all_serve().await.unwrap();
     }
     for session in &sessions {
         ensemble.expire(*session).await.unwrap();
     }
-    let history = ensemble.history(0).unwrap();
+    let history = ensemble.history(Zxid::ZERO).unwrap();
     assert!(history.is_sorted_by(|a, b| a.zxid < b.zxid));
     let created = |round: usize| ChangeKind::Created { owner: Some(sessions[round]), data: vec![] };
     let changes: Vec<(&str, ChangeKind)> =
@@ -334,8 +334,8 @@ async fn slow_links_make_slow_writes() {
     let leader = ensemble.leader().unwrap();
     let mut client = client_of(&ensemble, leader).await;
     for other in others(&ensemble, leader) {
-        ensemble.delay(leader, other, Duration::from_millis(40));
-        ensemble.delay(other, leader, Duration::from_millis(40));
+        ensemble.delay_link(leader, other, Duration::from_millis(40));
+        ensemble.delay_link(other, leader, Duration::from_millis(40));
     }
     let begun = std::time::Instant::now();
     // Pipelined: a delay does not limit the throughput.

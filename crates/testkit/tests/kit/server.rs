@@ -221,7 +221,7 @@ async fn sequential_children_start_at_the_set_number_and_end_at_the_largest() {
     let mut server = TestServer::start().await.unwrap();
     let mut client = Client::open(server.address()).await.unwrap();
     client.create("/a").await.unwrap();
-    server.number_children_from("/a", i32::MAX - 1).await.unwrap();
+    server.restart_with_next_sequence("/a", i32::MAX - 1).await.unwrap();
     let mut client = Client::open(server.address()).await.unwrap();
     assert!(!client.exists("/a/counted", false).await.unwrap());
     for (name, number) in [("/a/x-", "2147483646"), ("/a/x-", "2147483647"), ("/a/y-", "2147483647")] {

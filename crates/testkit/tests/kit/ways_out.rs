@@ -33,7 +33,7 @@ impl Losses {
             losses.write(&format!("/by-{}", losses.leader.0)).await;
             losses.ensemble.until_settled().await.unwrap();
         }
-        let others: Vec<ServerId> = losses.ensemble.members().filter(|id| *id != losses.leader).collect();
+        let others: Vec<ServerId> = losses.ensemble.ids().filter(|id| *id != losses.leader).collect();
         losses.emptied = others[0];
         losses.ensemble.kill(others[1]).await.unwrap();
         losses.ensemble.stop(losses.emptied).await.unwrap();

@@ -8,7 +8,7 @@ use super::super::{
     value_text::{self, Form},
     watches::Watched,
 };
-use ostler_client::{Error, ErrorCode};
+use ostler_client::{Error, ErrorCode, Id};
 
 impl ShellSession {
     pub(super) async fn ls(&mut self, path: String, stat: bool, watch: bool) -> Result<(), ShellError> {
@@ -86,7 +86,8 @@ impl ShellSession {
     }
 
     pub(super) async fn who_am_i(&mut self) -> Result<(), ShellError> {
-        let identities = self.client()?.who_am_i().await?;
+        let known = self.client()?.who_am_i().await?;
+        let identities = known.into_iter().map(|Id { scheme, id }| (scheme, id)).collect();
         self.answer(&Answer::Identities { identities })
     }
 }

@@ -122,7 +122,7 @@ impl ShellSession {
                 // Other clients create and delete here, too. Deletes one by one pass over znodes that are gone.
                 Err(error) if error.is_no_node() || error.is_not_empty() => {
                     for path in paths.iter().rev() {
-                        client.delete(path).quietly().deleting_children_if_needed().await?;
+                        client.delete(path).quietly().deleting_children().await?;
                     }
                 }
                 deleted => drop(deleted?),

@@ -71,7 +71,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         tracing::info!("stops {}: {end}", share.items().join(" "));
         match share.release().await {
             // The release goes on in the background, and the next share waits for it.
-            Err(error) if error.may_pass() => tracing::warn!("the release has no answer yet: {error}"),
+            Err(error) if error.is_retryable() => tracing::warn!("the release has no answer yet: {error}"),
             released => released?,
         }
     }
@@ -88,7 +88,7 @@ async fn work(progress: &Progress, share: &Share, options: &Options) -> ostler_r
                 Ok(()) => {}
                 Err(error) if error.is_not_held() => tracing::warn!("shard {shard}: REFUSED, {error}"),
                 // The share ends, or the connection comes back.
-                Err(error) if error.may_pass() => tracing::warn!("shard {shard}: {error}"),
+                Err(error) if error.is_retryable() => tracing::warn!("shard {shard}: {error}"),
                 Err(error) => return error,
             }
         }
