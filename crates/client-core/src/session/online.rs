@@ -206,11 +206,11 @@ impl Session {
             if unknown_type {
                 self.renew(now, &path, &LASTING, effects);
             }
-        } else if is_throttled(error)
-            && let Some(entry) = EntryKind::of_removal(kind)
-            && !self.watches.is_needed(entry, &path)
-        {
-            self.remove_at_server(now, UnneededEntry { path, entry }, effects);
+        } else if is_throttled(error) {
+            let entry = EntryKind::of_removal(kind).filter(|entry| !self.watches.is_needed(*entry, &path));
+            if let Some(entry) = entry {
+                self.remove_at_server(now, UnneededEntry { path, entry }, effects);
+            }
         }
     }
 

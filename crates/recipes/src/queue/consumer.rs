@@ -90,11 +90,12 @@ impl Consumption {
         self.aside.retain(&names);
         let (mut delay, mut taken) = (None, 0);
         for name in names::in_order(self.queue.kind, names) {
-            if let Kind::Priority { before_refresh } = self.queue.kind
-                && taken >= before_refresh
-                && let Some(event) = now(&mut changed).await
-            {
-                return fired(event);
+            let enough =
+                matches!(self.queue.kind, Kind::Priority { before_refresh } if taken >= before_refresh);
+            if enough {
+                if let Some(event) = now(&mut changed).await {
+                    return fired(event);
+                }
             }
             let left_ms = names::delay_ms(self.queue.kind, &name, now_ms());
             if left_ms > 0 {
