@@ -33,3 +33,8 @@ pub use session::{Credentials, Session};
 pub use state::{ConnectionState, SessionState};
 pub use time::Mono;
 pub use watch_table::EventKind;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

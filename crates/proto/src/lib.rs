@@ -25,3 +25,8 @@ pub mod shared;
 pub mod stat;
 pub mod strings;
 pub mod txn;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

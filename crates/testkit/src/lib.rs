@@ -133,3 +133,8 @@ pub use ostler_proto::{
     op::Op,
 };
 pub use server::TestServer;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
