@@ -5,6 +5,7 @@
 //! A session uses no clock, socket, thread or random source: the time comes with each step, and the [`Config`] has a
 //! seed.
 #![no_std]
+#![warn(missing_docs)]
 extern crate alloc;
 
 mod chroot;

@@ -3,6 +3,7 @@
 //! Records are decoded from a borrowed slice and encoded onto a `Vec<u8>`. Fields are in the order of the wire. The
 //! crate is `no_std`: it cannot reach a socket, a file or a clock.
 #![no_std]
+#![warn(missing_docs)]
 extern crate alloc;
 
 pub mod acl;
