@@ -22,6 +22,8 @@ const FILES: [&str; 3] = ["README.md", "LICENSE", "NOTICE"];
 /// The dependencies of the examples beside the packages.
 const OF_EXAMPLES: &str =
     "tokio = { version = \"1\", features = [\"macros\", \"rt-multi-thread\", \"signal\"] }\n";
+/// Features whose dependencies need a newer Rust than their crate; the README says so.
+const NEED_NEWER_RUST: [&str; 1] = ["srv"];
 /// The folder in the target folder; the projects in it, and the folder with the unpacked packages.
 const OUTSIDE: &str = "outside";
 const EXAMPLES: &str = "readme-examples";
@@ -125,9 +127,11 @@ fn write_oldest(outside: &Path, crates: &[&Package]) -> Result<()> {
     };
     let mut manifest = manifest_head(OLDEST, &format!("rust-version = \"{rust}\"\n"));
     for package in &oldest {
-        depend(&mut manifest, package, &published::documented_features(package));
+        let mut features = published::documented_features(package);
+        features.retain(|feature| !NEED_NEWER_RUST.contains(feature));
+        depend(&mut manifest, package, &features);
     }
-    write_project(&outside.join(OLDEST), &(manifest + &patches(crates)))
+    write_project(&outside.join(OLDEST), &(manifest + &patches(&oldest)))
 }
 
 /// The begin of a manifest, up to its dependencies. The project is a workspace of its own.

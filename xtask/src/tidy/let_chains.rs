@@ -4,21 +4,20 @@ use super::sources::SourceFile;
 use crate::metadata::is_member;
 use anyhow::{Context, Result};
 use cargo_metadata::{Metadata, Package, semver::Version};
-use std::path::Path;
 use syn::{BinOp, Expr, ExprBinary, ExprLet, spanned::Spanned, visit::Visit};
 
 /// The first Rust with let chains.
 const FIRST: Version = Version::new(1, 88, 0);
 
-pub(crate) fn check(checkout: &Path, metadata: &Metadata, files: &[SourceFile]) -> Result<Vec<String>> {
+pub(crate) fn check(metadata: &Metadata, files: &[SourceFile]) -> Result<Vec<String>> {
     let older = |package: &&Package| {
         is_member(package) && package.rust_version.as_ref().is_some_and(|rust| *rust < FIRST)
     };
     let mut complaints = Vec::new();
     for package in metadata.packages.iter().filter(older) {
         let folder = package.manifest_path.with_file_name("src");
-        let folder = folder.as_std_path().strip_prefix(checkout).unwrap_or(folder.as_std_path());
-        let begin = format!("{}/", folder.display());
+        let folder = folder.strip_prefix(&metadata.workspace_root).unwrap_or(&folder);
+        let begin = format!("{folder}/");
         let own = files.iter().filter(|file| file.name.starts_with(&begin) && file.name.ends_with(".rs"));
         for file in own {
             let name = &file.name;

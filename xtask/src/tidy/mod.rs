@@ -19,7 +19,7 @@ pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>
     let files = sources::read(checkout)?;
     let mut complaints = floors::check(metadata)?;
     complaints.extend(manifests::check(metadata)?);
-    complaints.extend(let_chains::check(checkout, metadata, &files)?);
+    complaints.extend(let_chains::check(metadata, &files)?);
     complaints.extend(statements::check(&files));
     for file in &files {
         complaints.extend(sources::check(file));

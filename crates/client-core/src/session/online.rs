@@ -255,9 +255,7 @@ impl Session {
             granted.liveness.on_proof(now);
             self.send_own(now, &Request::Multi(vec![anything]), Purpose::Proof, effects);
         }
-        if let Some(granted) = &mut self.granted
-            && now >= granted.liveness.ping_at()
-        {
+        if let Some(granted) = self.granted.as_mut().filter(|granted| now >= granted.liveness.ping_at()) {
             granted.liveness.on_ping(now);
             Request::Ping.write_frame(Xid::PING, &mut effects.bytes);
         }
