@@ -1,12 +1,18 @@
-//! Tasks of this checkout: `cargo xtask test` sets up and runs every test, `cargo xtask mutants` tests the tests.
+//! Tasks of this checkout: `cargo xtask test` sets up and runs every test, `cargo xtask mutants` tests the tests,
+//! `cargo xtask api` lists the public API.
 
+mod api;
 mod beside;
+mod features;
 mod licences;
 mod metadata;
 mod mutants;
 mod outcome;
+mod package;
 mod program;
+mod published;
 mod python;
+mod readme;
 mod steps;
 mod tally;
 mod test;
@@ -27,6 +33,7 @@ struct Cli {
 enum Task {
     Test(test::TestArgs),
     Mutants(mutants::MutantsArgs),
+    Api(api::ApiArgs),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +41,7 @@ fn main() -> ExitCode {
     let done = match task {
         Task::Test(args) => test::run(&args, &checkout()),
         Task::Mutants(args) => mutants::run(&args, &checkout()),
+        Task::Api(args) => api::run(&args, &checkout()),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

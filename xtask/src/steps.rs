@@ -1,9 +1,11 @@
 //! The steps of `cargo xtask test`, cheap ones first.
 
 use crate::{
+    api,
     beside::{has_kerberos, release},
-    licences, metadata,
+    features, licences, metadata,
     outcome::Outcome,
+    package,
     program::{Finished, Runner, is_installed},
     python,
     tally::Tally,
@@ -48,13 +50,16 @@ const fn step(name: &'static str, what: &'static str, run: fn(&Runner<'_>, bool)
     Step { name, what, only_in_full: false, needs: &[], is_beside_interop: false, run }
 }
 
-pub(crate) const STEPS: [Step; 12] = [
+pub(crate) const STEPS: [Step; 15] = [
     step("fmt", "rustfmt has nothing to change", fmt),
     step("tidy", "imports between crates, sizes, names and words of files, paths in documents", tidy),
     step("licences", "lock files are current, licences are on the list of deny.toml", licences),
     step("python", "ruff and mypy find nothing in the Python programs", python),
     step("clippy", "clippy and the compiler have no warning, tests and planted bugs included", clippy),
     step("test", "cargo test --workspace", test),
+    step("features", "client and recipes compile without features, with each one, with all", features::check),
+    step("package", "crates can be packaged, and their READMEs' examples compile outside", package::check),
+    step("api", "the public API is as docs/api lists it, and fits its version", api::check),
     step("curator", "each bug of Curator's that is planted in the recipes makes its test fail", curator),
     Step { only_in_full: true, ..step("planted", "the simulator finds every bug that is planted", planted) },
     Step {

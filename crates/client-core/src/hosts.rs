@@ -153,7 +153,7 @@ impl Hosts {
 
     /// Whether each server was tried as often as the others since the last connection that held: a round has ended.
     pub(crate) fn is_round_over(&self) -> bool {
-        self.failures.is_multiple_of((self.order.len() as u32).max(1))
+        self.failures % (self.order.len() as u32).max(1) == 0
     }
 
     /// The number of the next attempt. No number is used twice.

@@ -5,6 +5,7 @@
 //! A session uses no clock, socket, thread or random source: the time comes with each step, and the [`Config`] has a
 //! seed.
 #![no_std]
+#![warn(missing_docs)]
 extern crate alloc;
 
 mod chroot;
@@ -34,3 +35,8 @@ pub use session::{Credentials, Session};
 pub use state::{ConnectionState, SessionState};
 pub use time::Mono;
 pub use watch_table::EventKind;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -206,9 +206,7 @@ impl Liveness {
         self.on_answer(sent, now);
         // Before anything was held, the answer to a later ping may have arrived first and moved the first request further
         // than this write proves.
-        if let Some(first) = self.answered.front()
-            && first.is_reported_by(sent, self.report)
-        {
+        if let Some(first) = self.answered.front().filter(|first| first.is_reported_by(sent, self.report)) {
             self.proof.base = self.proof.base.max(first.sent);
             self.proof.timeout = self.timeout;
         }

@@ -225,10 +225,10 @@ impl ConnectionTask {
     fn probe(&self, host: usize) {
         let (shared, dialer) = (Arc::downgrade(&self.shared), self.dialer.clone());
         self.shared.runtime.spawn(async move {
-            if dialer.can_write(host).await
-                && let Some(shared) = shared.upgrade()
-            {
-                shared.found_read_write(host);
+            if dialer.can_write(host).await {
+                if let Some(shared) = shared.upgrade() {
+                    shared.found_read_write(host);
+                }
             }
         });
     }

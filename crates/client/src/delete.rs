@@ -3,7 +3,7 @@
 use crate::{
     background,
     client::{Client, checked},
-    error::Result,
+    error::{Error, Result},
     operation::{Call, Direct, Operation, OperationContext, finish, spanned},
     outcome::{Outcome, Reply},
     paths::join,
@@ -91,10 +91,10 @@ impl Delete<'_> {
         }
         let work = async move {
             let result = plan.run(call, &mut tries).await;
-            if let Err(error) = &result
-                && (error.last_try().is_outcome_unknown()
-                    || background::may_succeed_later(&plan.client, error))
-            {
+            let goes_on = |error: &Error| {
+                error.last_try().is_outcome_unknown() || background::may_succeed_later(&plan.client, error)
+            };
+            if result.as_ref().is_err_and(goes_on) {
                 background::continue_deleting(plan, tries.may_be_done);
             }
             result

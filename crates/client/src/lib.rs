@@ -236,3 +236,8 @@ pub use version::Version;
 pub use watch::{AddWatchMode, Watch, WatchStream, WatchedEvent};
 pub use watch_ops::WatcherType;
 pub use writes::{Reconfig, SetAcl, SetData};
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

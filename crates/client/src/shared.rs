@@ -411,11 +411,8 @@ impl Shared {
     /// [`Work::others_first`] is set.
     pub(crate) fn work(&self, out: Option<&mut Vec<u8>>, may_wait: bool, waker: &Waker) -> Work {
         let mut state = self.lock();
-        if let Some(out) = out
-            && state.order.is_none()
-            && out.is_empty()
-            && !state.effects.bytes.is_empty()
-        {
+        let may_send = state.order.is_none() && !state.effects.bytes.is_empty();
+        if let Some(out) = out.filter(|out| may_send && out.is_empty()) {
             if may_wait && state.waiters.len() >= SHARED_WRITE_MIN {
                 return Work { order: None, probe: None, sasl: None, deadline: None, others_first: true };
             }

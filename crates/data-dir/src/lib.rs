@@ -13,3 +13,8 @@ pub mod snapshots;
 pub use persistence::{
     Persistence, PersistenceOptions, Reloaded, SnapshotSource, epochs, is_incomplete, log_from, log_part,
 };
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -23,3 +23,8 @@ pub mod witness;
 pub mod words;
 
 pub use timeline::{DecidedBy, LineKind};
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -67,6 +67,11 @@ impl std::fmt::Display for KeySource {
     }
 }
 
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -462,3 +462,8 @@ pub use planted_one::{is, plant};
 pub const fn is(_: Bug) -> bool {
     false
 }
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -82,9 +82,7 @@ impl ConnectResponse {
         let timeout_ms = r.i32()?;
         let session = SessionId(r.i64()?);
         let mut password = [0; 16];
-        if let Some(bytes) = r.buffer()?
-            && bytes.len() == password.len()
-        {
+        if let Some(bytes) = r.buffer()?.filter(|bytes| bytes.len() == password.len()) {
             password.copy_from_slice(bytes);
         }
         Ok(ConnectResponse { timeout_ms, session, password, read_only: r.bool().ok() })

@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
 
     /// A string that a client sent. Malformed UTF-8 reads as U+FFFD, as in Java's decoder.
     pub fn string(&mut self) -> Result<Option<Cow<'a, str>>> {
-        Ok(self.buffer()?.map(|bytes| match str::from_utf8(bytes) {
+        Ok(self.buffer()?.map(|bytes| match core::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(_) => String::from_utf8_lossy(bytes),
         }))

@@ -3,6 +3,7 @@
 //! Records are decoded from a borrowed slice and encoded onto a `Vec<u8>`. Fields are in the order of the wire. The
 //! crate is `no_std`: it cannot reach a socket, a file or a clock.
 #![no_std]
+#![warn(missing_docs)]
 extern crate alloc;
 
 pub mod acl;
@@ -25,3 +26,8 @@ pub mod shared;
 pub mod stat;
 pub mod strings;
 pub mod txn;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -26,10 +26,15 @@ pub enum OpResult {
     Create(String),
     /// create2, createTTL, createContainer: the path and its Stat.
     Create2(String, Stat),
+    /// The znode is deleted.
     Delete,
+    /// The data is set; the new Stat.
     SetData(Stat),
+    /// The version is the expected one.
     Check,
+    /// The data and the Stat.
     GetData(Data, Stat),
+    /// The names of the children.
     GetChildren(SharedStrings),
     /// The operation was not done: its error code, or 0 if only a later operation failed.
     Error(i32),

@@ -170,28 +170,41 @@ impl<'a> SetWatches<'a> {
 /// An operation inside a multi.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiOp<'a> {
+    /// Creates a znode.
     Create(Create<'a>),
+    /// Deletes a znode.
     Delete(PathVersion<'a>),
+    /// Sets a znode's data.
     SetData(SetData<'a>),
+    /// Fails if the version is not the expected one.
     Check(PathVersion<'a>),
 }
 
 /// A read inside a multiRead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MultiReadOp<'a> {
+    /// Reads the data of the znode at this path.
     GetData(Cow<'a, str>),
+    /// Lists the children of the znode at this path.
     GetChildren(Cow<'a, str>),
 }
 
 /// A decoded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request<'a> {
+    /// Creates a znode.
     Create(Create<'a>),
+    /// Deletes a znode.
     Delete(PathVersion<'a>),
+    /// Asks whether there is a znode.
     Exists(PathWatch<'a>),
+    /// Reads a znode's data.
     GetData(PathWatch<'a>),
+    /// Sets a znode's data.
     SetData(SetData<'a>),
+    /// Reads the ACL of the znode at this path.
     GetAcl(Cow<'a, str>),
+    /// Sets a znode's ACL.
     SetAcl {
         /// The path of the znode.
         path: Cow<'a, str>,
@@ -200,31 +213,40 @@ pub enum Request<'a> {
         /// The expected version of the ACL; -1 for any.
         version: i32,
     },
+    /// Lists the names of a znode's children.
     GetChildren(PathWatch<'a>),
+    /// Lists the names of a znode's children, and reads its Stat.
     GetChildren2(PathWatch<'a>),
-    /// The reply has the same path, also if it is null.
+    /// Waits for everything that is committed. The reply has the same path, also if it is null.
     Sync(Option<Cow<'a, str>>),
+    /// Keeps the session alive.
     Ping,
+    /// Does several writes, all or none.
     Multi(Vec<MultiOp<'a>>),
+    /// Does several reads.
     MultiRead {
         /// The reads before the first operation that cannot be done: a write, or a read with a null path.
         ops: Vec<MultiReadOp<'a>>,
         /// Whether there is such an operation.
         broken: bool,
     },
+    /// Changes the members of the ensemble.
     Reconfig(Reconfig<'a>),
+    /// Asks whether there are watches of a kind at a path.
     CheckWatches {
         /// The path of the znode.
         path: Cow<'a, str>,
         /// The number of the watcher type.
         kind: i32,
     },
+    /// Removes watches of a kind at a path.
     RemoveWatches {
         /// The path of the znode.
         path: Cow<'a, str>,
         /// The number of the watcher type.
         kind: i32,
     },
+    /// Adds an identity to the session.
     Auth {
         /// The authentication scheme.
         scheme: Option<Cow<'a, str>>,
@@ -233,19 +255,25 @@ pub enum Request<'a> {
     },
     /// A token of the SASL mechanism. The first token may be empty, but not null.
     Sasl(&'a [u8]),
+    /// Sets watches again after a reconnect.
     SetWatches(SetWatches<'a>),
+    /// Sets a persistent watch, or a persistent recursive one.
     AddWatch {
         /// The path of the znode.
         path: Cow<'a, str>,
         /// The number of the mode: 0 for persistent, 1 for persistent recursive.
         mode: i32,
     },
+    /// Lists the session's ephemerals.
     GetEphemerals {
         /// The text with which the paths begin; `None` for null.
         prefix: Option<Cow<'a, str>>,
     },
+    /// Counts all znodes below this path.
     GetAllChildrenNumber(Cow<'a, str>),
+    /// Lists the session's identities.
     WhoAmI,
+    /// Ends the session.
     CloseSession,
     /// A known operation with a malformed body.
     Malformed(Op),

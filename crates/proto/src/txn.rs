@@ -96,26 +96,36 @@ pub enum Txn<'a> {
     Delete {
         /// Whether the server deleted a container or TTL znode itself (type 20).
         reaped: bool,
+        /// The path of the znode.
         path: Cow<'a, str>,
     },
     /// The data of a znode is set.
     SetData {
         /// Whether this is a reconfiguration (type 16).
         reconfig: bool,
+        /// The path of the znode.
         path: Cow<'a, str>,
+        /// The new data; `None` for null.
         data: Option<&'a [u8]>,
         /// The new version.
         version: i32,
     },
     /// The ACL of a znode is set.
     SetAcl {
+        /// The path of the znode.
         path: Cow<'a, str>,
+        /// The new ACL.
         acl: Cow<'a, [Acl]>,
         /// The new aversion.
         version: i32,
     },
     /// A check of a version, only inside a multi.
-    Check { path: Cow<'a, str>, version: i32 },
+    Check {
+        /// The path of the znode.
+        path: Cow<'a, str>,
+        /// The expected version; -1 for any.
+        version: i32,
+    },
     /// A write that was refused, with its error code.
     Error(i32),
     /// The transactions of a multi, all with the same zxid.

@@ -93,3 +93,8 @@ pub use ostler_client;
 /// The traits of a service's payload, in [`discovery`].
 pub use serde;
 pub use serde_json;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -8,3 +8,8 @@ pub mod digest_md5;
 pub mod gssapi;
 pub mod jaas;
 pub mod quorum;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

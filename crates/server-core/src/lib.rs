@@ -29,3 +29,8 @@ pub use quorum::EnsembleConfig;
 pub use requests::{auth, operator::OperatorLogin, sasl::SaslAnswer};
 pub use server::Server;
 pub use sessions::passwords;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

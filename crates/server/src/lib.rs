@@ -50,3 +50,8 @@ pub use overrides::{AdminRoutes, Overrides, PeerListeners};
 #[doc(hidden)]
 pub use peers::decoders;
 pub use traces::TraceSettingsError;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

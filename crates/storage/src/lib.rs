@@ -25,3 +25,8 @@ pub mod snapshot;
 pub mod txnlog;
 
 pub use error::StorageError;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

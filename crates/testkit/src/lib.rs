@@ -136,3 +136,8 @@ pub use ostler_proto::{
 pub use ostler_server::{ServerError, config::ConfigError};
 pub use ostler_storage::error::StorageError;
 pub use server::TestServer;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

@@ -44,3 +44,8 @@ pub use password::Password;
 pub use pem::PemError;
 pub use principal::{NameError, is_distinguished_name, subject_name};
 pub use store::{KeyStore, StoreError, StoreKind, StoreKindError, read_key_store, read_trust_store};
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

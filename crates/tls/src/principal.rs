@@ -217,15 +217,20 @@ fn string_of(value: DerValue<'_>) -> Option<String> {
         }
         TELETEX_STRING | GENERAL_STRING => Some(content.iter().copied().map(char::from).collect()),
         BMP_STRING => {
-            let (units, []) = content.as_chunks::<2>() else { return None };
-            char::decode_utf16(units.iter().copied().map(u16::from_be_bytes)).collect::<Result<_, _>>().ok()
+            let text = char::decode_utf16(units::<2>(content)?.map(u16::from_be_bytes));
+            text.collect::<Result<_, _>>().ok()
         }
         UNIVERSAL_STRING => {
-            let (units, []) = content.as_chunks::<4>() else { return None };
-            units.iter().copied().map(|unit| char::from_u32(u32::from_be_bytes(unit))).collect()
+            units::<4>(content)?.map(|unit| char::from_u32(u32::from_be_bytes(unit))).collect()
         }
         _ => None,
     }
+}
+
+/// The content in units of `N` bytes; `None` if bytes are left over.
+fn units<const N: usize>(content: &[u8]) -> Option<impl Iterator<Item = [u8; N]> + '_> {
+    let units = content.chunks_exact(N);
+    units.remainder().is_empty().then(|| units.filter_map(|unit| unit.try_into().ok()))
 }
 
 #[cfg(test)]

@@ -30,3 +30,8 @@ pub use overlay::{Overlay, PendingNode};
 pub use tree::{RestoreError, Tree};
 pub use watch::{WatchMode, WatchTable, WatcherId};
 pub use znode::{DetachedZnode, Znode};
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

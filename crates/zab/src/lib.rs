@@ -25,3 +25,8 @@ pub use history::{History, HistoryLimits, Record};
 pub use proposals::{EpochLength, Proposals};
 pub use quorum::{Electorate, Quorum};
 pub use time::Mono;
+
+/// The examples of the README are compiled with the tests of the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

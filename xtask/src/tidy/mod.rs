@@ -4,6 +4,8 @@ mod comments;
 mod core_docs;
 mod documents;
 mod floors;
+mod let_chains;
+mod manifests;
 mod sources;
 mod statements;
 mod words;
@@ -16,6 +18,8 @@ use std::path::Path;
 pub(crate) fn check(checkout: &Path, metadata: &Metadata) -> Result<(Vec<String>, usize)> {
     let files = sources::read(checkout)?;
     let mut complaints = floors::check(metadata)?;
+    complaints.extend(manifests::check(metadata)?);
+    complaints.extend(let_chains::check(metadata, &files)?);
     complaints.extend(statements::check(&files));
     for file in &files {
         complaints.extend(sources::check(file));

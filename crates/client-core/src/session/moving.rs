@@ -16,10 +16,9 @@ impl Session {
         } else {
             self.hosts.replace(servers);
         }
-        if let Link::Waiting { until } = &mut self.link
-            && knew_none
-        {
-            *until = now;
+        match &mut self.link {
+            Link::Waiting { until } if knew_none => *until = now,
+            _ => {}
         }
     }
 

@@ -206,11 +206,11 @@ impl Session {
             if unknown_type {
                 self.renew(now, &path, &LASTING, effects);
             }
-        } else if is_throttled(error)
-            && let Some(entry) = EntryKind::of_removal(kind)
-            && !self.watches.is_needed(entry, &path)
-        {
-            self.remove_at_server(now, UnneededEntry { path, entry }, effects);
+        } else if is_throttled(error) {
+            let entry = EntryKind::of_removal(kind).filter(|entry| !self.watches.is_needed(*entry, &path));
+            if let Some(entry) = entry {
+                self.remove_at_server(now, UnneededEntry { path, entry }, effects);
+            }
         }
     }
 
@@ -255,9 +255,7 @@ impl Session {
             granted.liveness.on_proof(now);
             self.send_own(now, &Request::Multi(vec![anything]), Purpose::Proof, effects);
         }
-        if let Some(granted) = &mut self.granted
-            && now >= granted.liveness.ping_at()
-        {
+        if let Some(granted) = self.granted.as_mut().filter(|granted| now >= granted.liveness.ping_at()) {
             granted.liveness.on_ping(now);
             Request::Ping.write_frame(Xid::PING, &mut effects.bytes);
         }

@@ -13,10 +13,15 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 pub enum OpOutcome<'a> {
     /// The path of the new znode, and its Stat if the server sends one.
     Create(Cow<'a, str>, Option<Stat>),
+    /// The znode is deleted.
     Delete,
+    /// The data is set; the new Stat.
     SetData(Stat),
+    /// The version is the expected one.
     Check,
+    /// The data, `None` for null, and the Stat.
     GetData(Option<&'a [u8]>, Stat),
+    /// The names of the children.
     GetChildren(Vec<String>),
     /// The operation was not done: its error code, or 0 if only a later operation failed.
     Error(i32),

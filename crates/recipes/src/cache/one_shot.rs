@@ -20,9 +20,8 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
     shared.step(|model, effects| model.begin_sweep(effects));
     let (mut reads, mut signals) = (FuturesUnordered::new(), FuturesUnordered::new());
     loop {
-        while reads.len() < READS_MAX
-            && let Some(node_read) = shared.next_read()
-        {
+        while reads.len() < READS_MAX {
+            let Some(node_read) = shared.next_read() else { break };
             reads.push(read(&cache.client, &cache.path, node_read));
         }
         tokio::select! {
@@ -36,7 +35,7 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
                 let answer = cache.without_unwanted_data(answer);
                 // If the answer is too old, the znode is read again, and this read's watch is not needed.
                 let used = shared.step(|model, effects| model.read_answered(&node_read, answer, effects));
-                if used && let Some(signal) = signal {
+                if let Some(signal) = signal.filter(|_| used) {
                     signals.push(until_changed(&cache.client, node_read, signal));
                 }
             }

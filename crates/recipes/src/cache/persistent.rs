@@ -25,9 +25,8 @@ pub(crate) async fn run(cache: &CuratorCacheBuilder, shared: &Shared) -> Result<
     // Paths of znodes that the client may not read now.
     let mut refused = HashSet::new();
     loop {
-        while tasks.len() < READS_MAX + refused.len()
-            && let Some(node_read) = shared.next_read()
-        {
+        while tasks.len() < READS_MAX + refused.len() {
+            let Some(node_read) = shared.next_read() else { break };
             tasks.push(run_task(client, Task::Read(node_read)));
         }
         match next_input(&mut changes, &mut tasks).await {

@@ -152,9 +152,7 @@ impl DistributedAtomicValue {
         let begun = Instant::now();
         let mut tried = self.try_often(&make, self.retry, &mut stats.optimistic_tries).await?;
         stats.optimistic_time = begun.elapsed();
-        if !tried.succeeded
-            && let Some(promotion) = &self.promotion
-        {
+        if let Some(promotion) = self.promotion.as_ref().filter(|_| !tried.succeeded) {
             let begun = Instant::now();
             let held = promotion.lock.acquire(promotion.limit).await.map_err(CounterError::Lock)?;
             if let Some(held) = held {

@@ -98,10 +98,10 @@ impl Acknowledgement {
     pub async fn wait(&self) -> Result<Acknowledged> {
         loop {
             let (there, changed) = self.client.exists(&self.path).watch().await?;
-            if there.is_some()
-                && let Some(acknowledged) = self.now().await?
-            {
-                return Ok(acknowledged);
+            if there.is_some() {
+                if let Some(acknowledged) = self.now().await? {
+                    return Ok(acknowledged);
+                }
             }
             match changed.await {
                 // The znode is read again in the next session.

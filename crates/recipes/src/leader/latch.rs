@@ -405,10 +405,10 @@ impl Contender {
     }
 
     fn delete_znode_of_planted_bug(&self, session: &Session) {
-        if planted::is(Bug::ReconnectDeletesZnode)
-            && let Some(place) = &self.place
-        {
-            session.delete(place.path()).in_background();
+        if planted::is(Bug::ReconnectDeletesZnode) {
+            if let Some(place) = &self.place {
+                session.delete(place.path()).in_background();
+            }
         }
     }
 
@@ -438,8 +438,10 @@ impl Contender {
             *place = QueuePlace::take(session, spec).await?;
         }
         let kept = turn == Turn::Ours && lead(&self.client, place, &self.status).await?;
-        if !kept && let Some(place) = self.place.take() {
-            place.forget();
+        if !kept {
+            if let Some(place) = self.place.take() {
+                place.forget();
+            }
         }
         Ok(())
     }

@@ -138,8 +138,10 @@ impl Claim {
     }
 
     async fn once(&self, unknown: bool) -> ostler_client::Result<Option<UnfairLeadership>> {
-        if unknown && let Some(found) = self.find().await? {
-            return Ok(Some(found));
+        if unknown {
+            if let Some(found) = self.find().await? {
+                return Ok(Some(found));
+            }
         }
         loop {
             let multi = self.session.multi().set_data(&self.path, &self.mark);

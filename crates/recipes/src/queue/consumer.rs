@@ -126,11 +126,12 @@ impl Consumption {
             if stop.is_asked() {
                 return Ok(());
             }
-            if let Kind::Priority { before_refresh } = self.queue.kind
-                && taken >= before_refresh
-                && let Some(event) = now(&mut changed).await
-            {
-                return fired(event);
+            let enough =
+                matches!(self.queue.kind, Kind::Priority { before_refresh } if taken >= before_refresh);
+            if enough {
+                if let Some(event) = now(&mut changed).await {
+                    return fired(event);
+                }
             }
             let left_ms = names::delay_ms(self.queue.kind, &name, now_ms());
             if left_ms > 0 {

@@ -61,9 +61,8 @@ impl SimpleDistributedQueue {
     /// be taken from the queue and lost, if the connection is lost just when it is deleted.
     pub async fn poll(&self) -> Result<Option<Bytes>> {
         for name in self.names().await? {
-            if let Some(found) = self.read(&name).await?
-                && let Some(item) = self.remove(&name, found).await?
-            {
+            let Some(found) = self.read(&name).await? else { continue };
+            if let Some(item) = self.remove(&name, found).await? {
                 return Ok(Some(item));
             }
         }
@@ -114,9 +113,8 @@ impl SimpleDistributedQueue {
             let Some(read) = self.unless_late(deadline, self.read(&name)).await? else {
                 return Ok(Head::Unknown);
             };
-            if let Some(found) = read
-                && let Some(item) = self.remove(&name, found).await?
-            {
+            let Some(found) = read else { continue };
+            if let Some(item) = self.remove(&name, found).await? {
                 return Ok(Head::Item(item));
             }
         }
