@@ -212,7 +212,7 @@ mod as_text {
     impl<'a> Deserialize<'a> for SessionId {
         fn deserialize<D: Deserializer<'a>>(from: D) -> Result<SessionId, D::Error> {
             let text = String::deserialize(from)?;
-            let id = number(&text).map(|number| SessionId(number.cast_signed()));
+            let id = number(&text).map(|number| SessionId(number as i64));
             id.ok_or_else(|| D::Error::custom(format_args!("{text} is no session id")))
         }
     }
