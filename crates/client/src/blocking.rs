@@ -24,7 +24,7 @@
 //!
 //! The client has one thread of its own, in which its tasks run; callers block in theirs. Operations on the ensemble
 //! (`get_config`, `reconfig`) and `inject_session_expiration` have no method here, because few programs need them. They,
-//! recipes, and the operations of a [`Session`](crate::Session) run by [`Client::block_on`]:
+//! recipes, and the operations of a [`Session`] run by [`Client::block_on`]:
 //!
 //! ```
 //! # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
