@@ -65,7 +65,7 @@ pub(crate) const STEPS: [Step; 15] = [
     Step {
         needs: &[Need::Simulator],
         is_beside_interop: true,
-        ..step("sim", "the simulator runs 80 seeds", sim)
+        ..step("sim", "the simulator runs 120 seeds", sim)
     },
     step("doc", "the documentation builds without a warning", doc),
     Step {
@@ -95,9 +95,9 @@ const TESTS_PER_CORE: usize = 2;
 /// Seconds for each fuzz target: usually, and in the long form.
 const FUZZ_SECONDS: (&str, &str) = ("3", "600");
 /// The number of simulator seeds that run every time.
-const SIM_SEEDS: &str = "40";
+const SIM_SEEDS: &str = "60";
 /// The number of new seeds: usually, and in the long form.
-const SIM_SEEDS_FRESH: (&str, &str) = ("40", "10000");
+const SIM_SEEDS_FRESH: (&str, &str) = ("60", "10000");
 /// Exit code of a script that could do nothing on this machine.
 const NOTHING_DONE: i32 = 77;
 const NO_PYTHON: &str = "there is no python3 on this machine";
