@@ -140,10 +140,11 @@ def check_log(args, member):
 def steps_of(log):
     """(shard, data) of each step."""
     for line in log.splitlines():
-        record = json.loads(line)
-        path, data = record.get("path", ""), record.get("data")
-        if path.startswith(PROGRESS + "/") and data:
-            yield path.rpartition("/")[2], json.loads(data)
+        # A step is a multi: the check of the fence, and the write.
+        for part in json.loads(line).get("parts", []):
+            path, data = part.get("path", ""), part.get("data")
+            if path.startswith(PROGRESS + "/") and data:
+                yield path.rpartition("/")[2], json.loads(data)
 
 
 def check(args):

@@ -69,6 +69,9 @@ class Instance(Program):
         """SIGTERM: it has to end by itself, with 0."""
         self.process.terminate()
         code = self.process.wait(timeout)
+        # The last lines may not be read yet.
+        with self.more:
+            self.more.wait_for(lambda: self.output.endswith("(end of output)\n"), timeout)
         expect(code == 0, "%s ended with %s: %s" % (self.name, code, self.output[-700:]))
 
     def show(self, pattern="", count=SHOWN_LINES):

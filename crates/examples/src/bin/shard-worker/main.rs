@@ -87,11 +87,18 @@ async fn work(progress: &Progress, share: &Share, options: &Options) -> ostler_r
             match progress.step(shard, fence).await {
                 Ok(()) => {}
                 Err(error) if error.is_not_held() => tracing::warn!("shard {shard}: REFUSED, {error}"),
-                // The share ends, or the connection comes back.
-                Err(error) if error.is_retryable() => tracing::warn!("shard {shard}: {error}"),
+                // The share ends, the connection comes back, or the server hears of the last step.
+                Err(error) if error.is_retryable() || is_behind(&error) => {
+                    tracing::warn!("shard {shard}: {error}")
+                }
                 Err(error) => return error,
             }
         }
         sleep(Duration::from_millis(options.pause_ms)).await;
     }
+}
+
+/// Whether the server that was read had not heard of the last step yet.
+fn is_behind(error: &ostler_recipes::Error) -> bool {
+    error.client().is_some_and(|error| error.is_bad_version() || error.is_node_exists())
 }
