@@ -12,7 +12,7 @@ from harness.server import arguments, work_folder
 from testserver.program import ended, ostler, passed
 
 TESTS = os.path.join(INTEROP, "testserver", "pytest")
-GONE_WITHIN_S = 10
+GONE_WITHIN_S = 30  # more than the program gives its servers to end
 
 
 def pytest_words(*more):
