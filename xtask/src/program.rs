@@ -57,8 +57,7 @@ impl<'a> Runner<'a> {
         }
         let in_log = || format!("cannot write to {}", self.log.display());
         let log = File::create(&self.log).with_context(in_log)?;
-        let mut nice = nice(command);
-        let command = if self.is_nice { &mut nice } else { command };
+        let command = if self.is_nice { &mut nice(command) } else { command };
         command
             .current_dir(self.checkout)
             .stdin(Stdio::null())
@@ -81,7 +80,7 @@ impl<'a> Runner<'a> {
 }
 
 /// The same program with low priority.
-pub(crate) fn nice(command: &Command) -> Command {
+fn nice(command: &Command) -> Command {
     let mut nice = Command::new("nice");
     nice.args(["-n", "19"]).arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
