@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    shared::SaslToken,
+    shared::{FailedStep, SaslToken},
 };
 use ostler_client_core::{AttemptId, SaslStep};
 use ostler_kerberos::{Initiator, InitiatorContext, KeySource};
@@ -73,13 +73,6 @@ pub(crate) struct KerberosSession {
 struct LoginState {
     newest: AttemptId,
     context: Option<GssapiClient<InitiatorContext>>,
-}
-
-/// A login that cannot go on.
-#[derive(Debug)]
-pub(crate) struct FailedStep {
-    pub(crate) step: SaslStep,
-    pub(crate) problem: String,
 }
 
 impl FailedStep {

@@ -1,6 +1,9 @@
 //! Stands in for logins by Kerberos in a build without the feature `gssapi`. No value of its types exists.
 
-use crate::{error::Result, shared::SaslToken};
+use crate::{
+    error::Result,
+    shared::{FailedStep, SaslToken},
+};
 use ostler_client_core::{AttemptId, SaslStep};
 
 #[derive(Debug, Clone)]
@@ -8,13 +11,6 @@ pub(crate) enum KerberosLogin {}
 
 #[derive(Debug)]
 pub(crate) enum KerberosSession {}
-
-/// A login that cannot go on.
-#[derive(Debug)]
-pub(crate) struct FailedStep {
-    pub(crate) step: SaslStep,
-    pub(crate) problem: String,
-}
 
 impl KerberosSession {
     pub(crate) fn new(login: KerberosLogin) -> Result<KerberosSession> {

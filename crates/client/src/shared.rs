@@ -111,6 +111,13 @@ pub(crate) struct SaslToken {
     pub(crate) token: Option<Vec<u8>>,
 }
 
+/// A login that cannot go on.
+#[derive(Debug)]
+pub(crate) struct FailedStep {
+    pub(crate) step: SaslStep,
+    pub(crate) problem: String,
+}
+
 /// The work that [`Shared::work`] hands to the connection's task.
 pub(crate) struct Work {
     pub(crate) order: Option<TaskCommand>,
