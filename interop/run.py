@@ -195,6 +195,7 @@ def checks(args, port):
             Check("secrets", "ensemble.secrets", common),
             Check("session-ends", "ensemble.session_ends", common + quick),
             Check("reconfig", "ensemble.reconfig", common),
+            Check("unlisted", "ensemble.unlisted", common),
             Check("local-sessions", "ensemble.local_sessions", common + quick),
             Check("read-only", "ensemble.read_only", common + quick),
             Check("observers", "ensemble.observers", common + (["--peers", "java3.9"] if args.quick else [])),

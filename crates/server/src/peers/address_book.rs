@@ -31,6 +31,8 @@ struct Pages {
     /// The new addresses of members whose greetings came from other addresses than those of the configuration. This happens
     /// while servers are restarted one by one with new server.N lines.
     moved: BTreeMap<ServerId, Member>,
+    /// This server in the last configuration that named it.
+    own: Option<Member>,
 }
 
 impl Pages {
@@ -62,9 +64,17 @@ impl AddressBook {
             *before = own;
             changed
         });
+        let own = all.iter().find_map(|membership| membership.servers.get(&self.me)).cloned();
         let members = all.into_iter().flat_map(|membership| membership.servers.clone()).collect();
         let mut pages = self.lock();
         (pages.members, pages.moved) = (members, BTreeMap::new());
+        pages.own = own.or(pages.own.take());
+    }
+
+    /// The addresses at which the other servers find this one. A server that the configuration does not name any more, or
+    /// not yet, keeps its ports and still has to name them in its greetings.
+    pub(crate) fn own_addresses(&self) -> Vec<PeerAddress> {
+        self.lock().own.as_ref().map_or_else(Vec::new, |own| own.addresses.clone())
     }
 
     /// This server's entry in the configuration in force, now and after each change.
@@ -167,6 +177,23 @@ mod tests {
         assert_eq!(taken(), [true, false, false], "another port is another address");
         book.replace([&membership]);
         assert_eq!(taken(), [false; 3]);
+    }
+
+    #[test]
+    fn a_server_keeps_its_own_addresses_while_no_configuration_names_it() {
+        let hosts = |book: &AddressBook| -> Vec<String> {
+            book.own_addresses().into_iter().map(|address| address.host).collect()
+        };
+        let others = Membership::parse("server.1=a:1:2").unwrap();
+        let book = AddressBook::new(ServerId(2), [&others]);
+        assert_eq!(hosts(&book), Vec::<String>::new());
+        let with_own = Membership::parse("server.1=a:1:2\nserver.2=b:1:2").unwrap();
+        book.replace([&others, &with_own]);
+        assert_eq!(hosts(&book), ["b"], "a change that is not in force yet names it");
+        book.replace([&others]);
+        assert_eq!(hosts(&book), ["b"]);
+        book.replace([&Membership::parse("server.2=c:1:2").unwrap()]);
+        assert_eq!(hosts(&book), ["c"]);
     }
 
     #[test]

@@ -329,8 +329,7 @@ impl ElectionDoor {
     }
 
     fn greeting(&self) -> Vec<u8> {
-        let own = self.book.find(self.settings.me);
-        greeting(self.settings.me, own.as_ref().map_or(&[], |own| &own.addresses))
+        greeting(self.settings.me, &self.book.own_addresses())
     }
 
     /// Accepts connections until it is dropped.

@@ -54,11 +54,16 @@ pub async fn read_message(
 }
 
 /// The first message on an election connection: the id of the server that has connected, and its election addresses. A
-/// server with one address sends the older form, which every version of ZooKeeper reads.
+/// server with one address sends the older form, which every version of ZooKeeper reads; one without an address sends the
+/// oldest, which has the id only. An empty address would be refused.
 pub fn greeting(me: ServerId, addresses: &[PeerAddress]) -> Vec<u8> {
     let addresses: Vec<String> =
         addresses.iter().map(|at| format!("{}:{}", at.host, at.election_port)).collect();
     let mut greeting = Vec::new();
+    if addresses.is_empty() {
+        greeting.i64(me.0);
+        return greeting;
+    }
     greeting.i64(if addresses.len() > 1 { GREETING_WITH_ADDRESSES } else { GREETING });
     greeting.i64(me.0);
     greeting.buffer(Some(addresses.join("|").as_bytes()));
@@ -107,5 +112,11 @@ mod tests {
         };
         assert_eq!(greeted(&[at("one")]), (GREETING, "one:3888".into()));
         assert_eq!(greeted(&[at("one"), at("two")]), (GREETING_WITH_ADDRESSES, "one:3888|two:3888".into()));
+    }
+
+    #[tokio::test]
+    async fn a_server_without_an_address_greets_by_its_id() {
+        let (id, named) = read_greeting(&mut &greeting(ServerId(7), &[])[..]).await.unwrap();
+        assert_eq!((id, named), (ServerId(7), Vec::new()));
     }
 }
