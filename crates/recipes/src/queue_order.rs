@@ -19,6 +19,9 @@ use std::collections::HashMap;
 pub(crate) enum Position<'a> {
     /// No contender that counts is before it.
     First,
+    /// Only the contender with this name is before it, and nobody can come between them: once that one's znode is
+    /// deleted, the contender is first if its own znode is there.
+    Next(&'a str),
     /// The contender has to wait until the znode with this name is gone, and then to read the queue again.
     Behind(&'a str),
     /// The contender's znode is not in the queue.
@@ -91,6 +94,12 @@ impl Queue {
         let before = all[..place].iter().rev().find(|name| counts(name));
         before.map_or(Position::First, |name| Position::Behind(name))
     }
+
+    /// Whether no contender is before this one, by the numbers alone.
+    fn is_first(&self, name: &str, number: impl Fn(&str) -> Option<i32>) -> bool {
+        let own = number(name).filter(|own| *own >= 0 && self.arrivals.is_empty());
+        own.is_some_and(|own| self.names.iter().filter_map(|name| number(name)).all(|other| other >= own))
+    }
 }
 
 /// The contenders that the numbers do not order: equal ones, or all of them if there are negative ones.
@@ -106,7 +115,11 @@ pub(crate) fn unordered_by_number(names: &[String], number: impl Fn(&str) -> Opt
 
 /// The position of `mine` in a queue in which each contender waits for the one before it.
 pub(crate) fn position<'a>(queue: &'a Queue, mine: &str, word: &str) -> Position<'a> {
-    position_by_number(queue, mine, |name| number_after(name, word))
+    let number = |name: &str| number_after(name, word);
+    match position_by_number(queue, mine, number) {
+        Position::Behind(name) if queue.is_first(name, number) => Position::Next(name),
+        position => position,
+    }
 }
 
 /// The position of `mine` among the names for which `number` returns a number.
@@ -165,12 +178,12 @@ mod tests {
 
     #[test]
     fn contender_waits_for_the_nearest_before_it() {
-        use Position::{Behind, First, Gone};
+        use Position::{Behind, First, Gone, Next};
         let (one, two, nine) = ("_c_b-lock-0000000001", "_c_a-lock-0000000002", "_c_c-lock-0000000009");
         let table: &[(&[&str], &str, Position<'_>)] = &[
             (&[one], one, First),
             (&[nine, one, two], one, First),
-            (&[nine, one, two], two, Behind(one)),
+            (&[nine, one, two], two, Next(one)),
             (&[one, two, nine], nine, Behind(two)),
             (&[two, nine], one, Gone),
             (&[], one, Gone),
@@ -199,8 +212,9 @@ mod tests {
             let queue = Queue::of(queue);
             let first = queue.names.iter().filter(|mine| position(&queue, mine, "lock-") == Position::First);
             assert_eq!(first.count(), 1, "{queue:?}");
-            for pair in queue.in_order(lock_number).windows(2) {
-                assert_eq!(position(&queue, pair[1], "lock-"), Position::Behind(pair[0]));
+            for (place, pair) in queue.in_order(lock_number).windows(2).enumerate() {
+                let expected = if place == 0 { Position::Next(pair[0]) } else { Position::Behind(pair[0]) };
+                assert_eq!(position(&queue, pair[1], "lock-"), expected);
             }
         }
     }
@@ -257,7 +271,7 @@ mod tests {
         let arrivals = named.iter().cloned().map(|(name, czxid)| (name, Zxid(czxid))).collect();
         match position(&Queue { names, arrivals }, own, "lock-") {
             Position::First => None,
-            Position::Behind(name) => Some(czxid(name)),
+            Position::Next(name) | Position::Behind(name) => Some(czxid(name)),
             Position::Gone => panic!("{own} is in the queue"),
         }
     }
@@ -295,6 +309,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// By equal or negative numbers alone it is not certain that a later contender comes behind.
+    #[test]
+    fn a_contender_is_next_only_where_the_numbers_decide() {
+        let (first, second) = ("a-lock-2147483647", "b-lock-2147483647");
+        let mut queue = Queue::of(names(&[first, second]));
+        queue.arrivals = [(first.into(), Zxid(1)), (second.into(), Zxid(2))].into();
+        assert_eq!(position(&queue, second, "lock-"), Position::Behind(first));
+        let queue = Queue::of(names(&["lock--000000002", "lock-0000000001"]));
+        assert_eq!(position(&queue, "lock-0000000001", "lock-"), Position::Behind("lock--000000002"));
     }
 
     /// Numbers that no counter gives: one contender is first, and each of the others waits for another one.

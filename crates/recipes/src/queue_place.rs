@@ -6,7 +6,8 @@ use crate::{
     fencing::{Fence, Token},
     queue_order::{Arrivals, Position, Queue, arrival_in, number_of, unordered_by_number},
 };
-use ostler_client::{Client, Created, Operation, RecipeTag, Session, paths};
+use futures_util::FutureExt;
+use ostler_client::{Client, Created, EventKind, Operation, RecipeTag, Session, Watch, WatchedEvent, paths};
 use ostler_planted::{self as planted, Bug};
 use tokio::sync::oneshot;
 
@@ -31,6 +32,8 @@ pub(crate) struct QueuePlace {
     on_arrival: Vec<String>,
     /// The arrivals of the queue when it was last read.
     arrivals: Arrivals,
+    /// Watches this contender's own znode, once it is the next in the queue.
+    own_watch: Option<Watch>,
     /// The znode is gone, or its deletion is under way: dropping this does not delete it.
     left: bool,
     /// Keeps the owner's task from counting as ended before the znode is gone.
@@ -113,7 +116,14 @@ impl QueuePlace {
     /// The place whose znode is at `path`.
     pub(crate) fn at(session: &Session, path: &str, token: Token) -> QueuePlace {
         let fence = Fence::new(session.clone(), path, token);
-        QueuePlace { fence, on_arrival: Vec::new(), arrivals: Arrivals::new(), left: false, running: None }
+        QueuePlace {
+            fence,
+            on_arrival: Vec::new(),
+            arrivals: Arrivals::new(),
+            own_watch: None,
+            left: false,
+            running: None,
+        }
     }
 
     pub(crate) fn fence(&self) -> &Fence {
@@ -136,8 +146,9 @@ impl QueuePlace {
         paths::parent(self.path()).unwrap_or("/")
     }
 
-    /// Waits until `position` finds no contender before this one. Watches one znode at a time. After each event the
-    /// queue is read again, because the watched contender may have left while an earlier one still holds.
+    /// Waits until `position` finds no contender before this one. Watches the znode before its own. After each event the
+    /// queue is read again, because the watched contender may have left while an earlier one still holds. Only the next
+    /// in the queue need not read it again: see [`wait_as_next`](QueuePlace::wait_as_next).
     ///
     /// The queue is read in the session that owns this contender's znode. So a name in it that equals this contender's
     /// is its znode, and not one that an earlier session has left behind (CURATOR-604, CURATOR-696).
@@ -149,37 +160,67 @@ impl QueuePlace {
         loop {
             let names = self.read_names().await?;
             let queue = self.with_arrivals(names, words).await?;
-            let before = match position(&queue, self.name()) {
-                Position::First => {
-                    self.fence.begin().await?;
-                    return Ok(Turn::Ours);
+            let turn = match position(&queue, self.name()) {
+                Position::First => Some(Turn::Ours),
+                Position::Gone => Some(Turn::Gone),
+                Position::Next(name) => {
+                    let before = paths::join(self.queue(), name);
+                    self.wait_as_next(&before).await?
                 }
-                Position::Gone => return Ok(Turn::Gone),
-                Position::Behind(name) => paths::join(self.queue(), name),
+                Position::Behind(name) => {
+                    let before = paths::join(self.queue(), name);
+                    self.arrivals = queue.arrivals;
+                    self.wait_behind(&before).await?
+                }
             };
-            self.arrivals = queue.arrivals;
-            // getData instead of exists: exists would leave a watch behind if the znode is gone already.
-            match self.session().get_data(&before).watch().await {
-                Err(error) if error.is_no_node() => {
-                    if planted::is(Bug::MissingPredecessorMakesZnode) {
-                        return Ok(self.gone_of_planted_bug());
-                    }
-                }
-                watched => {
-                    let (_, changed) = watched?;
-                    changed.await?;
-                    if planted::is(Bug::MutexLooksOnce) {
-                        return Ok(Turn::Ours);
-                    }
-                }
+            if turn == Some(Turn::Ours) {
+                self.fence.begin().await?;
+            }
+            if let Some(turn) = turn {
+                return Ok(turn);
             }
         }
     }
 
-    /// Deletes this contender's znode, so that the contender creates another one.
-    fn gone_of_planted_bug(&self) -> Turn {
-        self.session().delete(self.path()).in_background();
-        Turn::Gone
+    /// Waits until the znode at `before` changes. Returns `None` if the queue has to be read again.
+    async fn wait_behind(&self, before: &str) -> Result<Option<Turn>> {
+        // getData instead of exists: exists would leave a watch behind if the znode is gone already.
+        match self.session().get_data(before).watch().await {
+            Err(error) if error.is_no_node() => Ok(self.gone_of_planted_bug()),
+            watched => {
+                let (_, changed) = watched?;
+                changed.await?;
+                Ok(planted::is(Bug::MutexLooksOnce).then_some(Turn::Ours))
+            }
+        }
+    }
+
+    /// Waits as the next in the queue until the znode at `before`, the only one before this contender's, changes. Watches
+    /// both. If that znode's deletion is reported with its zxid, and no change of the own znode was reported before, the
+    /// own znode was there at that zxid, so it is this contender's turn. This saves the round trip of another look at the
+    /// queue, in which nobody holds. Returns `None` if the queue has to be read again.
+    async fn wait_as_next(&mut self, before: &str) -> Result<Option<Turn>> {
+        let own = self.session().get_data(self.path()).watch();
+        let watched = self.session().get_data(before).watch();
+        match own.await {
+            Err(error) if error.is_no_node() => return Ok(Some(Turn::Gone)),
+            own => self.own_watch = Some(own?.1),
+        }
+        let event = match watched.await {
+            Err(error) if error.is_no_node() => return Ok(self.gone_of_planted_bug()),
+            watched => watched?.1.await?,
+        };
+        let is_deletion = |event: &WatchedEvent| event.kind == EventKind::NodeDeleted && event.zxid.is_some();
+        let own_event = self.own_watch.as_mut().and_then(FutureExt::now_or_never);
+        Ok((is_deletion(&event) && own_event.is_none()).then_some(Turn::Ours))
+    }
+
+    /// With [`Bug::MissingPredecessorMakesZnode`]: deletes this contender's znode, so that the contender creates another one.
+    fn gone_of_planted_bug(&self) -> Option<Turn> {
+        planted::is(Bug::MissingPredecessorMakesZnode).then(|| {
+            self.session().delete(self.path()).in_background();
+            Turn::Gone
+        })
     }
 
     /// The names in the queue. The first time, the list that was read right after the create, if it has this contender.

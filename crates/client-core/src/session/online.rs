@@ -138,6 +138,9 @@ impl Session {
         let kind = EventKind::from(kind);
         let watchers = self.watches.fire(kind, &event.path);
         if !watchers.is_empty() {
+            // An event with a zxid says that no other watch has missed an earlier change. While watches are being set again,
+            // that is not certain.
+            let zxid = zxid.filter(|_| self.rearming.is_empty());
             effects.push(Effect::Event { watchers, kind, path: event.path.clone().into_owned(), zxid });
         }
         // One-shot watches end when they fire. A removal may have waited for the last of them.

@@ -39,10 +39,11 @@ async fn three_clients(world: &World) -> [Client; 3] {
 
 /// One holds and two stand in line, in the order in which they came.
 async fn one_at_a_time(recipe: Recipe, number: i32) {
+    let (ephemerals, watches) =
+        if number == LAST { recipe.with_one_behind() } else { recipe.with_one_waiting() };
     let world = world_from(number, queues(recipe)).await;
     let [a, b, c] = three_clients(&world).await;
     let first = patiently(recipe, recipe.hold_first(&a, "/a")).await;
-    let (ephemerals, watches) = recipe.with_one_waiting();
     let mut second = pin!(recipe.hold(&b, "/a"));
     tokio::select! {
         biased;

@@ -66,7 +66,7 @@ async fn a_list_from_before_we_came_is_not_taken_for_the_loss_of_our_znode() {
     world.until("the create is refused", move |c| c.requests > before).await;
     let first = InterProcessMutex::new(&other, "/a").acquire().await.unwrap();
     list.pass();
-    world.until("waits", |c| (c.ephemerals, c.watches) == (2, 1)).await;
+    world.until("waits", |c| (c.ephemerals, c.watches) == (2, 2)).await;
     first.release().await.unwrap();
     let second = patiently("our turn", waiting).await.unwrap().unwrap();
     second.release().await.unwrap();
@@ -80,7 +80,7 @@ async fn participants_are_listed_in_their_order_with_their_data() {
     let first = InterProcessMutex::new(&a, "/a").node_data("first");
     let guard = first.acquire().await.unwrap();
     let waiting = tokio::spawn(async move { InterProcessMutex::new(&b, "/a").acquire().await });
-    world.until("waits", |c| c.watches == 1).await;
+    world.until("waits", |c| c.watches == 2).await;
     let nodes = first.participant_nodes().await.unwrap();
     assert_eq!((nodes.len(), &*nodes[0]), (2, guard.node()));
     assert_eq!(a.get_data(guard.node()).await.unwrap().0, "first");

@@ -2,9 +2,10 @@
 
 use crate::{
     servers::Servers,
-    world::{Held, Recipe, World, patiently},
+    world::{Held, Recipe, World, latch_watches, patiently},
 };
 use ostler_client::Client;
+use ostler_testkit::Counts;
 use tokio::sync::mpsc;
 
 const QUEUE: usize = 5;
@@ -16,17 +17,24 @@ pub(crate) type Queue = [Recipe; QUEUE];
 pub(crate) const READERS_AND_WRITERS: Queue =
     [Recipe::Write, Recipe::Read, Recipe::Write, Recipe::Read, Recipe::Read];
 
-/// The ephemeral znodes and watches, once there are as many as expected.
-fn in_queue(queue: &Queue, come: usize) -> (usize, usize) {
-    match queue[0] {
+/// Whether so many of the queue have come, by the ephemeral znodes and watches. Each but the first watches the one before
+/// it; the second in the queue of a lock watches itself, too.
+fn have_come(queue: &Queue, come: usize, counts: &Counts) -> bool {
+    let more = |from: usize| usize::from(come >= from);
+    let (ephemerals, watches) = match queue[0] {
         // The holder has both of the two, and all others wait for the first.
-        Recipe::Multi => (come + 1, come - 1),
-        // The next one has the lock and a lease that is too many; all others wait for the lock.
-        Recipe::SemaphoreMutex | Recipe::Semaphore => (come + usize::from(come > 1), come - 1),
-        // Leaders watch themselves.
-        Recipe::Latch | Recipe::Selector => (come, come),
+        Recipe::Multi => (come + 1, come - 1 + more(2)),
+        // The next one has the lock and a lease that is too many; all others wait for the lock. The next one may have met
+        // the holder's lock when it came, and then still watches itself.
+        Recipe::SemaphoreMutex | Recipe::Semaphore => {
+            let watches = come - 1 + more(3);
+            return counts.ephemerals == come + more(2) && (watches..=watches + 1).contains(&counts.watches);
+        }
+        Recipe::Latch | Recipe::Selector => (come, latch_watches(come)),
+        Recipe::Mutex => (come, come - 1 + more(2)),
         _ => (come, come - 1),
-    }
+    };
+    (counts.ephemerals, counts.watches) == (ephemerals, watches)
 }
 
 /// Those of the queue who are left, in their order. Readers next to each other hold together.
@@ -52,8 +60,7 @@ pub(crate) async fn two_die<S: Servers>(world: World<S>, queue: Queue) {
                 let held = recipe.hold(&client, &path).await.unwrap();
                 to.send((place, held)).unwrap();
             }));
-            let expected = in_queue(&queue, place + 1);
-            world.until(&what, move |c| (c.ephemerals, c.watches) == expected).await;
+            world.until(&what, move |counts| have_come(&queue, place + 1, counts)).await;
         }
         let (place, held) = patiently(&what, holds.recv()).await.unwrap();
         assert_eq!(place, 0);

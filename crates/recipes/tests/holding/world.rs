@@ -116,6 +116,12 @@ pub(crate) enum Recipe {
     Unfair,
 }
 
+/// The watches of this number of latches that came one after the other: the leader's and the next one's on their own
+/// znodes, and one of each but the leader on the znode before its own.
+pub(crate) fn latch_watches(latches: usize) -> usize {
+    latches + usize::from(latches > 1)
+}
+
 impl Recipe {
     pub(crate) const ALL: [Recipe; 8] = [
         Recipe::Mutex,
@@ -131,15 +137,33 @@ impl Recipe {
     /// Ephemeral znodes and watches when one holds and one waits.
     pub(crate) fn with_one_waiting(self) -> (usize, usize) {
         match self {
-            // The one that waits does so for the first of the two.
-            Recipe::Multi => (3, 1),
-            Recipe::Mutex | Recipe::Write | Recipe::Read => (2, 1),
+            // The one that waits does so for the first of the two. The next in a queue watches itself, too.
+            Recipe::Multi => (3, 2),
+            Recipe::Mutex => (2, 2),
+            Recipe::Write | Recipe::Read => (2, 1),
             // The one that waits has the lock and a lease that is too many.
             Recipe::SemaphoreMutex | Recipe::Semaphore => (3, 1),
             // The leader watches itself.
-            Recipe::Latch | Recipe::Selector => (2, 2),
+            Recipe::Latch | Recipe::Selector => (2, 3),
             Recipe::Unfair => (1, 1),
         }
+    }
+
+    /// Whether the next in its queue watches its own znode, too.
+    fn next_watches_itself(self) -> bool {
+        matches!(self, Recipe::Multi | Recipe::Mutex | Recipe::Latch | Recipe::Selector)
+    }
+
+    /// As [`with_one_waiting`](Recipe::with_one_waiting), where the numbers of the znodes do not decide who is next: then
+    /// nobody is next.
+    pub(crate) fn with_one_behind(self) -> (usize, usize) {
+        let (ephemerals, watches) = self.with_one_waiting();
+        (ephemerals, watches - usize::from(self.next_watches_itself()))
+    }
+
+    /// The events for a contender that waits, holds and releases: the one before it has left, and its own znode is gone.
+    pub(crate) fn events_of_hand_over(self) -> u64 {
+        1 + u64::from(self.next_watches_itself())
     }
 
     /// Holds it as the others wait for it; only the write lock makes readers wait.
