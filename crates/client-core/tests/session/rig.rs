@@ -39,6 +39,8 @@ pub(crate) struct Rig {
     /// The connection or attempt that the session wants.
     pub(crate) wanted: Option<(AttemptId, usize)>,
     pub(crate) heard: Vec<RigEvent>,
+    /// The zxid of the last event.
+    pub(crate) event_zxid: Option<Zxid>,
     /// How often each server had failed.
     pub(crate) rounds_failed: usize,
     last_request: u64,
@@ -60,6 +62,7 @@ impl Rig {
             effects,
             wanted: None,
             heard: Vec::new(),
+            event_zxid: None,
             rounds_failed: 0,
             last_request: 0,
             last_watch: 0,
@@ -94,7 +97,8 @@ impl Rig {
                 }
                 Effect::Reply { id, error, .. } => RigEvent::Reply(id.0, error),
                 Effect::Failed { id, failure } => RigEvent::Failed(id.0, failure),
-                Effect::Event { watchers, kind, path, .. } => {
+                Effect::Event { watchers, kind, path, zxid } => {
+                    self.event_zxid = zxid;
                     RigEvent::Event(watchers.into_iter().map(|watch| watch.0).collect(), kind, path)
                 }
                 Effect::WatchesEnded(watches) => {

@@ -330,6 +330,25 @@ fn all_watches_are_set_again_before_anything_else_is_sent() {
     assert_eq!(rig.take_events(), [RigEvent::Event(vec![1], EventKind::NodeDeleted, "/d".into())]);
 }
 
+/// A watch in a later chunk may not have reported an earlier change yet.
+#[test]
+fn events_have_a_zxid_only_once_all_watches_are_set_again() {
+    let mut rig = Rig::online_with(Config { packet_max: 200, ..config() });
+    let paths = ["a", "b"].map(|name| format!("/{}", name.repeat(100)));
+    for (path, watch) in paths.iter().zip(1..) {
+        rig.watch(watch, &get(path, true), 0);
+    }
+    rig.watch(3, &get("/c", true), 0);
+    let chunks = rig.reattach().len();
+    for answered in 1..=chunks {
+        rig.event_at(Some(Zxid(80)), NodeDeleted, &paths[0]);
+        assert_eq!(rig.event_zxid, None, "{answered} of {chunks}");
+        rig.reply(SET_WATCHES, 80, 0);
+    }
+    rig.event_at(Some(Zxid(81)), NodeDeleted, &paths[1]);
+    assert_eq!(rig.event_zxid, Some(Zxid(81)));
+}
+
 #[test]
 fn persistent_watches_get_a_gap_once_they_are_set_again() {
     let mut rig = Rig::online();

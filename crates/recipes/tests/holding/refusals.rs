@@ -96,6 +96,33 @@ async fn a_queue_that_is_deleted_while_one_waits_is_made_anew() {
     guard.fence().verify().await.unwrap();
 }
 
+/// Another client deletes the znode of the next in the queue, and then that of the holder: the next is none any more, and
+/// contends anew. Also if its connection was lost meanwhile.
+#[tokio::test]
+async fn the_next_whose_znode_is_deleted_before_the_holders_does_not_hold_by_it() {
+    for cut in [false, true] {
+        let world = World::start().await;
+        let (proxy, client) = world.proxied().await;
+        let other = world.client().await;
+        let held = Recipe::Mutex.hold(&other, QUEUE).await.unwrap();
+        let waits = tokio::spawn(async move { InterProcessMutex::new(&client, QUEUE).acquire().await });
+        let expected = Recipe::Mutex.with_one_waiting();
+        world.until("one waits", move |c| (c.ephemerals, c.watches) == expected).await;
+        if cut {
+            proxy.block();
+        }
+        let names = other.get_children(QUEUE).await.unwrap();
+        let next = names.iter().find(|name| !held.fence.node().ends_with(name.as_str())).unwrap();
+        let both = other.multi().delete(&format!("{QUEUE}/{next}")).delete(held.fence.node());
+        both.create("/taken", b"").await.unwrap();
+        proxy.heal();
+        let guard = patiently("held", waits).await.unwrap().unwrap();
+        assert!(!guard.node().ends_with(next.as_str()), "the znode {next} was deleted");
+        guard.fence().verify().await.unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
 /// Only that the znode goes is a loss.
 #[tokio::test]
 async fn data_of_the_holders_znode_may_change_while_it_is_held() {
