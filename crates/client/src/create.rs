@@ -15,6 +15,7 @@ use crate::{
     protected::{self, ProtectionId},
     recipe_tag::RecipeTag,
     shared::Create2,
+    writes::packed,
 };
 use ostler_proto::{acl::Acl, op::Op, path, request::Request, stat::Stat};
 use plan::created;
@@ -51,6 +52,7 @@ pub struct Create<'a> {
     parents: Option<CreateMode>,
     idempotent: bool,
     or_set_data: bool,
+    compressed: bool,
 }
 
 impl<'a> Create<'a> {
@@ -110,10 +112,10 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// Compresses the data, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
+    /// Compresses the data when it is sent, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
     #[cfg(feature = "gzip")]
     pub fn compressed(mut self) -> Self {
-        self.data = self.data.map(|data| Cow::Owned(crate::gzip::compress(&data)));
+        self.compressed = true;
         self
     }
 
@@ -174,11 +176,12 @@ impl<'a> Create<'a> {
     }
 
     /// Hands the operation to the client now; [`IntoFuture`] does the same.
-    pub fn send(self) -> Operation<Created> {
+    pub fn send(mut self) -> Operation<Created> {
         let mode = match self.checked_mode() {
             Ok(mode) => mode,
             Err(error) => return Operation::refused(error),
         };
+        self.data = self.data.take().map(|data| packed(data, self.compressed));
         let plan = Plan {
             client: self.client.clone(),
             context: self.client.context("create", self.path),
@@ -275,6 +278,7 @@ impl Client {
             parents: None,
             idempotent: false,
             or_set_data: false,
+            compressed: false,
         }
     }
 }

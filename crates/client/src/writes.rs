@@ -28,6 +28,7 @@ pub struct SetData<'a> {
     data: Cow<'a, [u8]>,
     version: Version,
     idempotent: bool,
+    compressed: bool,
 }
 
 impl SetData<'_> {
@@ -44,10 +45,10 @@ impl SetData<'_> {
         self
     }
 
-    /// Compresses the data, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
+    /// Compresses the data when it is sent, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
     #[cfg(feature = "gzip")]
     pub fn compressed(mut self) -> Self {
-        self.data = Cow::Owned(crate::gzip::compress(&self.data));
+        self.compressed = true;
         self
     }
 
@@ -67,7 +68,8 @@ impl SetData<'_> {
         if !self.version.is_possible() {
             return Operation::refused(context.bad_version());
         }
-        let first = set_data(self.client, self.path, &self.data, self.version);
+        let data = packed(self.data, self.compressed);
+        let first = set_data(self.client, self.path, &data, self.version);
         if !self.idempotent {
             let (client, span) = (self.client.clone(), context.span());
             return Operation::direct(Direct {
@@ -80,7 +82,7 @@ impl SetData<'_> {
             });
         }
         let (client, version) = (self.client.clone(), self.version);
-        let data = Bytes::copy_from_slice(&self.data);
+        let data = Bytes::copy_from_slice(&data);
         spanned(
             context.span(),
             async move { set_until_known(&client, &context, &data, version, first).await },
@@ -95,6 +97,21 @@ impl IntoFuture for SetData<'_> {
     fn into_future(self) -> Operation<Stat> {
         self.send()
     }
+}
+
+/// The bytes to send: the data, or the compressed data.
+#[cfg(feature = "gzip")]
+pub(crate) fn packed(data: Cow<'_, [u8]>, compressed: bool) -> Cow<'_, [u8]> {
+    match compressed {
+        true => Cow::Owned(crate::gzip::compress(&data)),
+        false => data,
+    }
+}
+
+/// The bytes to send. Without the feature `gzip` nothing is compressed.
+#[cfg(not(feature = "gzip"))]
+pub(crate) fn packed(data: Cow<'_, [u8]>, _: bool) -> Cow<'_, [u8]> {
+    data
 }
 
 fn set_data(client: &Client, path: &str, data: &[u8], version: Version) -> Call {
@@ -266,6 +283,7 @@ impl Client {
             data: Cow::Borrowed(data.as_ref()),
             version: Version::Any,
             idempotent: false,
+            compressed: false,
         }
     }
 
