@@ -315,7 +315,7 @@ impl ClientBuilder {
         let client = self.connect_lazy()?;
         match timeout(limit, client.wait_connected()).await {
             Ok(Ok(_)) => Ok(client),
-            Ok(Err(_)) => Err(Error::AuthFailed),
+            Ok(Err(error)) => Err(error),
             Err(_) => {
                 let last_error =
                     client.shared().last_error().unwrap_or_else(|| "no server has answered".to_owned());
