@@ -217,8 +217,8 @@ impl ClientBuilder {
 
     /// Whether the client may use a server that is cut off from its ensemble and answers reads only; off by default.
     /// The client goes on looking for a server that can write. Answers of a read-only server do not show that a session
-    /// of the ensemble lives, so that session is lost after its timeout.
-    pub fn read_only(mut self, allowed: bool) -> Self {
+    /// of the ensemble lives, so that session is lost after its timeout. ZooKeeper's `canBeReadOnly`.
+    pub fn can_be_read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self
     }

@@ -230,9 +230,9 @@ impl<'a> Reconfig<'a> {
         self
     }
 
-    /// Changes the ensemble only if its configuration has this version (`version=` in the text, where it is
-    /// hexadecimal); any version by default.
-    pub fn from_config(mut self, version: i64) -> Self {
+    /// Changes the ensemble only if its configuration has this version; -1, the default, is any version. The text of the
+    /// configuration shows it after `version=`, in hexadecimal.
+    pub fn config_version(mut self, version: i64) -> Self {
         self.change.current_config = version;
         self
     }
