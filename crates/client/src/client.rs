@@ -27,6 +27,7 @@ use tokio::time::timeout;
 /// Dropping the last clone closes the session; this needs the runtime to live on. A program that ends at once should
 /// call [`close`](Client::close).
 #[derive(Debug, Clone)]
+#[must_use = "a client closes its session when its last clone is dropped"]
 pub struct Client {
     pub(crate) handle: Arc<Handle>,
     pub(crate) chroot: Chroot,
@@ -97,7 +98,7 @@ impl Client {
         let (reported, alive) = self.handle.shared.state_now();
         match (reported.session, alive) {
             (Some(_), None) if reported.state != ConnectionState::Closed => {
-                SessionState { state: ConnectionState::Lost, ..reported }
+                SessionState::new(ConnectionState::Lost, reported.session)
             }
             _ => reported,
         }
@@ -196,7 +197,6 @@ impl Client {
     }
 
     /// A handle with another retry policy. The handle of a [`Session`] stays bound to that session.
-    #[must_use]
     pub fn with_retry(&self, policy: RetryPolicy) -> Client {
         Client { retry: policy, ..self.clone() }
     }

@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn dropped_subscribers_are_forgotten_without_a_state_change() {
         let mut subscribers = Subscribers::default();
-        let state = SessionState { state: ConnectionState::Connected, session: None };
+        let state = SessionState::new(ConnectionState::Connected, None);
         let mut kept: Vec<StateStream> = (0..20).map(|_| subscribers.add(state)).collect();
         for _ in 0..10_000 {
             drop(subscribers.add(state));
         }
         assert!(subscribers.list.len() <= 2 * 20 + 1, "{}", subscribers.list.len());
-        let changed = SessionState { state: ConnectionState::Suspended, session: None };
+        let changed = SessionState::new(ConnectionState::Suspended, None);
         subscribers.report(changed);
         for stream in &mut kept {
             assert_eq!(stream.unread.lock().states, [state, changed]);
@@ -161,10 +161,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_reader_misses_the_oldest_states_and_its_stream_goes_on() {
-        let numbered = |number| {
-            let session = Some(SessionId(number));
-            SessionState { state: ConnectionState::Reconnected, session }
-        };
+        let numbered = |number| SessionState::new(ConnectionState::Reconnected, Some(SessionId(number)));
         let mut subscribers = Subscribers::default();
         let mut stream = subscribers.add(numbered(0));
         let newest = 3 * UNREAD_MAX as i64;
