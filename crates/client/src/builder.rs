@@ -132,8 +132,10 @@ impl ClientBuilder {
         self
     }
 
-    /// How long `connect` tries, and how long an operation waits for a connection before it fails with
-    /// [`Error::NotConnected`]; 15 s by default.
+    /// How long `connect` tries, and how long each try of an operation waits for a connection before it fails with
+    /// [`Error::NotConnected`]; 15 s by default. The [retry policy](ClientBuilder::retry) repeats a read, and a write that
+    /// can be repeated, after that error too. So such an operation may wait this long for each of its tries;
+    /// [`RetryPolicy::at_most`] and `tokio::time::timeout` limit the whole.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.config.connection_timeout = timeout;
         self

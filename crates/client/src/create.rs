@@ -156,7 +156,8 @@ impl<'a> Create<'a> {
     }
 
     /// The ACL of the parents that this creates. If it does not allow this client to create below them, the create
-    /// fails.
+    /// fails. It has no effect without [`creating_parents`](Create::creating_parents) or
+    /// [`creating_container_parents`](Create::creating_container_parents).
     pub fn parents_acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
         self.parents_acl = acl.into();
         self
@@ -169,7 +170,9 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// If the znode exists already, sets its data instead, and returns the Stat after that.
+    /// If the znode exists already, sets its data instead, and returns the Stat after that. That setData has no version
+    /// and is repeated after connection loss, so it can overwrite what another client has set meanwhile: see
+    /// [`SetData::idempotent`](crate::SetData::idempotent).
     pub fn or_set_data(mut self) -> Self {
         self.or_set_data = true;
         self

@@ -390,7 +390,8 @@ mod tests {
 
     #[test]
     fn a_handle_of_a_session_that_is_over_is_not_retryable() {
-        let changed = || Error::SessionChanged { session: SessionId(1), operation: "create", path: "/a".into() };
+        let changed =
+            || Error::SessionChanged { session: SessionId(1), operation: "create", path: "/a".into() };
         assert!(!changed().is_retryable() && changed().is_session_over());
         let undecided = Error::Undecided { last: Box::new(changed()) };
         assert!(!undecided.is_retryable() && undecided.is_outcome_unknown());

@@ -48,7 +48,8 @@ mod tests {
         assert_eq!(sequence("0000000007"), Some(7));
         // Zeros before ten digits are no negative number.
         assert_eq!(sequence("lock--0000000042"), Some(42));
-        for name in ["lock", "lock-123", "lock-9999999999", "lock-00000-0042", "lock-+000000042", "ä00000000"] {
+        for name in ["lock", "lock-123", "lock-9999999999", "lock-00000-0042", "lock-+000000042", "ä00000000"]
+        {
             assert_eq!(sequence(name), None, "{name}");
         }
     }

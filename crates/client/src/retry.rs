@@ -217,7 +217,10 @@ mod tests {
         // The smaller of two limits holds, in either order.
         assert_eq!(policy.at_most(600 * MS), policy);
         let shorter = policy.at_most(50 * MS);
-        assert_eq!((shorter.next_wait(1, 20 * MS, 0), shorter.next_wait(1, 21 * MS, 0)), (Some(30 * MS), None));
+        assert_eq!(
+            (shorter.next_wait(1, 20 * MS, 0), shorter.next_wait(1, 21 * MS, 0)),
+            (Some(30 * MS), None)
+        );
     }
 
     #[test]

@@ -54,6 +54,9 @@ impl SetData<'_> {
 
     /// Tries again after connection loss. If the znode then has this data and the next version, the first try counts as
     /// done.
+    ///
+    /// With [`Version::Any`], the default, a repeated try overwrites what another client has set since the first one.
+    /// [`Version::Exactly`] prevents that.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
