@@ -127,8 +127,8 @@ async fn resize(args: &ResizeArgs) -> Result<(), ResizeError> {
         // A change by somebody else meanwhile is noticed.
         let version = i64::try_from(now.version).unwrap_or(-1);
         let done = match &step {
-            Step::Remove(ids) => client.reconfig().leaving(&joined(ids)).from_config(version).await,
-            Step::Add { line, .. } => client.reconfig().joining(line).from_config(version).await,
+            Step::Remove(ids) => client.reconfig().leaving(&joined(ids)).config_version(version).await,
+            Step::Add { line, .. } => client.reconfig().joining(line).config_version(version).await,
         };
         match done {
             Ok(_) => println!("{step}"),

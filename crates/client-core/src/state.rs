@@ -33,9 +33,17 @@ impl ConnectionState {
 /// A state of the connection, and its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct SessionState {
     /// The state of the connection.
     pub state: ConnectionState,
     /// The session. With `Lost` it is the lost one. `None` before the first connection.
     pub session: Option<SessionId>,
+}
+
+impl SessionState {
+    /// A state with these fields, for example for a test of the code that handles states.
+    pub const fn new(state: ConnectionState, session: Option<SessionId>) -> SessionState {
+        SessionState { state, session }
+    }
 }

@@ -141,14 +141,17 @@ impl Client {
     /// Waits until requests reach a server.
     ///
     /// # Errors
-    /// [`Error::Closed`](crate::Error::Closed).
+    /// Those of the async [`wait_connected`](crate::Client::wait_connected).
     pub fn wait_connected(&self) -> Result<SessionState> {
         self.block_on(self.client.wait_connected())
     }
 
     /// Waits until requests reach a server, at most for `limit`: the async
     /// [`wait_connected_within`](crate::Client::wait_connected_within).
-    pub fn wait_connected_within(&self, limit: Duration) -> bool {
+    ///
+    /// # Errors
+    /// Those of [`wait_connected`](Client::wait_connected).
+    pub fn wait_connected_within(&self, limit: Duration) -> Result<bool> {
         self.block_on(self.client.wait_connected_within(limit))
     }
 
@@ -184,7 +187,7 @@ impl Client {
     /// The present session, whose operations are done by [`block_on`](Client::block_on).
     ///
     /// # Errors
-    /// [`Error::Closed`](crate::Error::Closed).
+    /// Those of [`wait_connected`](Client::wait_connected).
     pub fn session(&self) -> Result<Session> {
         self.block_on(self.client.session())
     }

@@ -132,8 +132,10 @@ impl ClientBuilder {
         self
     }
 
-    /// How long `connect` tries, and how long an operation waits for a connection before it fails with
-    /// [`Error::NotConnected`]; 15 s by default.
+    /// How long `connect` tries, and how long each try of an operation waits for a connection before it fails with
+    /// [`Error::NotConnected`]; 15 s by default. The [retry policy](ClientBuilder::retry) repeats a read, and a write that
+    /// can be repeated, after that error too. So such an operation may wait this long for each of its tries;
+    /// [`RetryPolicy::at_most`] and `tokio::time::timeout` limit the whole.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.config.connection_timeout = timeout;
         self
@@ -217,8 +219,8 @@ impl ClientBuilder {
 
     /// Whether the client may use a server that is cut off from its ensemble and answers reads only; off by default.
     /// The client goes on looking for a server that can write. Answers of a read-only server do not show that a session
-    /// of the ensemble lives, so that session is lost after its timeout.
-    pub fn read_only(mut self, allowed: bool) -> Self {
+    /// of the ensemble lives, so that session is lost after its timeout. ZooKeeper's `canBeReadOnly`.
+    pub fn can_be_read_only(mut self, allowed: bool) -> Self {
         self.config.read_only = allowed;
         self
     }
@@ -315,7 +317,7 @@ impl ClientBuilder {
         let client = self.connect_lazy()?;
         match timeout(limit, client.wait_connected()).await {
             Ok(Ok(_)) => Ok(client),
-            Ok(Err(_)) => Err(Error::AuthFailed),
+            Ok(Err(error)) => Err(error),
             Err(_) => {
                 let last_error =
                     client.shared().last_error().unwrap_or_else(|| "no server has answered".to_owned());

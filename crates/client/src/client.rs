@@ -27,6 +27,7 @@ use tokio::time::timeout;
 /// Dropping the last clone closes the session; this needs the runtime to live on. A program that ends at once should
 /// call [`close`](Client::close).
 #[derive(Debug, Clone)]
+#[must_use = "a client closes its session when its last clone is dropped"]
 pub struct Client {
     pub(crate) handle: Arc<Handle>,
     pub(crate) chroot: Chroot,
@@ -97,7 +98,7 @@ impl Client {
         let (reported, alive) = self.handle.shared.state_now();
         match (reported.session, alive) {
             (Some(_), None) if reported.state != ConnectionState::Closed => {
-                SessionState { state: ConnectionState::Lost, ..reported }
+                SessionState::new(ConnectionState::Lost, reported.session)
             }
             _ => reported,
         }
@@ -116,7 +117,8 @@ impl Client {
     /// Waits until requests reach a server.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::AuthFailed`] if the client has ended because the server refuses its credentials; [`Error::Closed`] if it
+    /// is closed otherwise.
     pub async fn wait_connected(&self) -> Result<SessionState> {
         let mut states = self.states();
         while let Some(state) = states.next().await {
@@ -124,20 +126,26 @@ impl Client {
                 return Ok(state);
             }
         }
-        Err(Error::Closed)
+        Err(self.handle.shared.end_error())
     }
 
-    /// Waits until requests reach a server, at most for `limit`. Returns false after that time, and at once if the client
-    /// is closed. Curator's `blockUntilConnected`.
-    pub async fn wait_connected_within(&self, limit: Duration) -> bool {
-        matches!(timeout(limit, self.wait_connected()).await, Ok(Ok(_)))
+    /// Waits until requests reach a server, at most for `limit`. Returns false after that time. Curator's
+    /// `blockUntilConnected`.
+    ///
+    /// # Errors
+    /// Those of [`wait_connected`](Client::wait_connected), at once: a loop until this is true ends with the client.
+    pub async fn wait_connected_within(&self, limit: Duration) -> Result<bool> {
+        match timeout(limit, self.wait_connected()).await {
+            Ok(connected) => connected.map(|_| true),
+            Err(_) => Ok(false),
+        }
     }
 
     /// A handle whose operations are done in the present session or not at all: once that session is over, they fail
     /// with [`Error::SessionChanged`]. Waits for a session if there is none.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// Those of [`wait_connected`](Client::wait_connected).
     pub async fn session(&self) -> Result<Session> {
         loop {
             // By the clock the session can be over although no task has reported it yet.
@@ -189,7 +197,6 @@ impl Client {
     }
 
     /// A handle with another retry policy. The handle of a [`Session`] stays bound to that session.
-    #[must_use]
     pub fn with_retry(&self, policy: RetryPolicy) -> Client {
         Client { retry: policy, ..self.clone() }
     }

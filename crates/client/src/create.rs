@@ -15,6 +15,7 @@ use crate::{
     protected::{self, ProtectionId},
     recipe_tag::RecipeTag,
     shared::Create2,
+    writes::packed,
 };
 use ostler_proto::{acl::Acl, op::Op, path, request::Request, stat::Stat};
 use plan::created;
@@ -51,6 +52,7 @@ pub struct Create<'a> {
     parents: Option<CreateMode>,
     idempotent: bool,
     or_set_data: bool,
+    compressed: bool,
 }
 
 impl<'a> Create<'a> {
@@ -110,10 +112,10 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// Compresses the data, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
+    /// Compresses the data when it is sent, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
     #[cfg(feature = "gzip")]
     pub fn compressed(mut self) -> Self {
-        self.data = self.data.map(|data| Cow::Owned(crate::gzip::compress(&data)));
+        self.compressed = true;
         self
     }
 
@@ -154,7 +156,8 @@ impl<'a> Create<'a> {
     }
 
     /// The ACL of the parents that this creates. If it does not allow this client to create below them, the create
-    /// fails.
+    /// fails. It has no effect without [`creating_parents`](Create::creating_parents) or
+    /// [`creating_container_parents`](Create::creating_container_parents).
     pub fn parents_acl(mut self, acl: impl Into<Cow<'a, [Acl]>>) -> Self {
         self.parents_acl = acl.into();
         self
@@ -167,18 +170,21 @@ impl<'a> Create<'a> {
         self
     }
 
-    /// If the znode exists already, sets its data instead, and returns the Stat after that.
+    /// If the znode exists already, sets its data instead, and returns the Stat after that. That setData has no version
+    /// and is repeated after connection loss, so it can overwrite what another client has set meanwhile: see
+    /// [`SetData::idempotent`](crate::SetData::idempotent).
     pub fn or_set_data(mut self) -> Self {
         self.or_set_data = true;
         self
     }
 
     /// Hands the operation to the client now; [`IntoFuture`] does the same.
-    pub fn send(self) -> Operation<Created> {
+    pub fn send(mut self) -> Operation<Created> {
         let mode = match self.checked_mode() {
             Ok(mode) => mode,
             Err(error) => return Operation::refused(error),
         };
+        self.data = self.data.take().map(|data| packed(data, self.compressed));
         let plan = Plan {
             client: self.client.clone(),
             context: self.client.context("create", self.path),
@@ -275,6 +281,7 @@ impl Client {
             parents: None,
             idempotent: false,
             or_set_data: false,
+            compressed: false,
         }
     }
 }

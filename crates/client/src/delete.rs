@@ -56,7 +56,9 @@ impl Delete<'_> {
 
     /// Goes on in the background until the znode is deleted, with the same options, in these cases: connection trouble
     /// lasts longer than the retry policy allows, the server is read-only, the session expires before the request is
-    /// sent, or the future is dropped. A delete through a [`Session`](crate::Session) ends with that session.
+    /// sent, or the future is dropped. A delete through a [`Session`](crate::Session) ends with that session. A refusal by
+    /// the server (`NoAuth`, `NotEmpty`, `BadVersion`) ends it as well; in the background it is only logged, with the
+    /// feature `tracing`.
     pub fn guaranteed(mut self) -> Self {
         self.guaranteed = true;
         self
@@ -64,7 +66,8 @@ impl Delete<'_> {
 
     /// Deletes in the background until the znode is gone, for callers that cannot wait (`Drop`). The request is sent
     /// before any later request of this client. Succeeds if the znode does not exist. A delete through a
-    /// [`Session`](crate::Session) ends with that session.
+    /// [`Session`](crate::Session) ends with that session. A refusal by the server (`NoAuth`, `NotEmpty`, `BadVersion`)
+    /// ends it as well, and is only logged, with the feature `tracing`.
     pub fn in_background(self) {
         match self.check() {
             Ok(()) => background::delete(self.plan()),

@@ -301,7 +301,13 @@ impl Error {
 
     /// Whether a later try may succeed, at the same server or another one:
     /// [connection trouble](Error::is_connection_trouble), a read-only server, or a session that has moved. For loops of
-    /// the caller; the client itself tries again only after connection trouble.
+    /// the caller; the client itself tries again only after connection trouble. False for [`Error::SessionChanged`]: a
+    /// handle that is bound to a session which is over never succeeds again.
+    ///
+    /// **A write that is repeated may be done twice**: this is also true after [`Error::ConnectionLoss`] and
+    /// [`Error::Undecided`] of a write that may have been done. A sequential create then leaves two znodes, and a setData
+    /// overwrites what another client has set meanwhile. So for writes ask
+    /// [`is_outcome_unknown`](Error::is_outcome_unknown) first: if it is true, read what is there before a repetition.
     pub fn is_retryable(&self) -> bool {
         self.is_connection_trouble()
             || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
@@ -376,4 +382,20 @@ pub(crate) enum DialError {
     Connect(String, io::Error),
     #[error("TLS with {0}: {1}")]
     Tls(String, io::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_of_a_session_that_is_over_is_not_retryable() {
+        let changed =
+            || Error::SessionChanged { session: SessionId(1), operation: "create", path: "/a".into() };
+        assert!(!changed().is_retryable() && changed().is_session_over());
+        let undecided = Error::Undecided { last: Box::new(changed()) };
+        assert!(!undecided.is_retryable() && undecided.is_outcome_unknown());
+        let lost = Error::ConnectionLoss { operation: "create", path: "/a".into() };
+        assert!(lost.is_retryable() && lost.is_outcome_unknown());
+    }
 }

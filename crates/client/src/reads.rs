@@ -17,7 +17,7 @@ use ostler_proto::{
     request::{PathWatch, Request},
     stat::Stat,
 };
-use std::{fmt, future::IntoFuture};
+use std::{borrow::Cow, fmt, future::IntoFuture};
 
 type Decoded<T> = std::result::Result<T, ReplyError>;
 
@@ -39,7 +39,7 @@ impl<T> Copy for ReadKind<T> {}
 /// A read of one znode: await it, or call [`watch`](Read::watch) to set a watch as well.
 #[must_use = "no request is sent until it is awaited"]
 pub struct Read<'a, T> {
-    client: &'a Client,
+    client: Cow<'a, Client>,
     path: &'a str,
     kind: ReadKind<T>,
 }
@@ -181,7 +181,7 @@ impl Client {
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
     pub fn get_data<'a>(&'a self, path: &'a str) -> Read<'a, (Bytes, Stat)> {
-        Read { client: self, path, kind: GET_DATA }
+        Read { client: Cow::Borrowed(self), path, kind: GET_DATA }
     }
 
     /// Reads a znode's Stat; `None` if the znode does not exist. Curator's `checkExists`.
@@ -189,7 +189,7 @@ impl Client {
     /// # Errors
     /// `NoAuth` without READ, from servers since 3.8.4 and 3.9.2.
     pub fn exists<'a>(&'a self, path: &'a str) -> Read<'a, Option<Stat>> {
-        Read { client: self, path, kind: EXISTS }
+        Read { client: Cow::Borrowed(self), path, kind: EXISTS }
     }
 
     /// Reads the names of a znode's children, in no order.
@@ -197,7 +197,7 @@ impl Client {
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
     pub fn get_children<'a>(&'a self, path: &'a str) -> Read<'a, Vec<String>> {
-        Read { client: self, path, kind: GET_CHILDREN }
+        Read { client: Cow::Borrowed(self), path, kind: GET_CHILDREN }
     }
 
     /// Reads the names of a znode's children, in no order, and its Stat: `getChildren2`.
@@ -205,7 +205,7 @@ impl Client {
     /// # Errors
     /// `NoNode`; `NoAuth` without READ.
     pub fn get_children_and_stat<'a>(&'a self, path: &'a str) -> Read<'a, (Vec<String>, Stat)> {
-        Read { client: self, path, kind: GET_CHILDREN2 }
+        Read { client: Cow::Borrowed(self), path, kind: GET_CHILDREN2 }
     }
 
     /// Reads a znode's ACL and Stat. Digests are masked for a client without ADMIN. The request is handed to the client
@@ -243,13 +243,13 @@ impl Client {
         self.read("/", WHO_AM_I)
     }
 
-    /// Reads the ensemble's configuration, as text, and the Stat of its znode. The request is handed to the client now, by
-    /// this call.
+    /// Reads the ensemble's configuration, as text, and the Stat of its znode. With [`watch`](Read::watch) the event's path
+    /// is `/zookeeper/config`, whatever the root of this handle is.
     ///
     /// # Errors
     /// `NoAuth` without READ on that znode.
-    pub fn get_config(&self) -> Operation<(Bytes, Stat)> {
-        self.unrooted().read(path::CONFIG, GET_DATA)
+    pub fn get_config(&self) -> Read<'_, (Bytes, Stat)> {
+        Read { client: Cow::Owned(self.unrooted()), path: path::CONFIG, kind: GET_DATA }
     }
 
     /// This handle without a chroot.

@@ -70,10 +70,15 @@ impl RetryPolicy {
         RetryPolicy { first, longest, doubling: true, jitter: true, times: Some(times), elapsed: None }
     }
 
-    /// The same policy, but no retry begins later than `limit` after the first try.
+    /// The same policy, but no retry begins later than `limit` after the first try. A limit that the policy has already
+    /// is never lengthened: the smaller one holds.
     #[must_use]
     pub const fn at_most(self, limit: Duration) -> RetryPolicy {
-        RetryPolicy { elapsed: Some(limit), ..self }
+        let elapsed = match self.elapsed {
+            Some(earlier) if earlier.as_nanos() < limit.as_nanos() => earlier,
+            _ => limit,
+        };
+        RetryPolicy { elapsed: Some(elapsed), ..self }
     }
 
     /// The same policy with or without the random shortening of the waits.
@@ -209,6 +214,13 @@ mod tests {
         assert_eq!(policy.next_wait(9, 70 * MS, 0), Some(30 * MS));
         assert_eq!(policy.next_wait(9, 71 * MS, 0), None);
         assert_eq!(RetryPolicy::forever(MS).at_most(5 * MS).next_wait(1, 5 * MS, 0), None);
+        // The smaller of two limits holds, in either order.
+        assert_eq!(policy.at_most(600 * MS), policy);
+        let shorter = policy.at_most(50 * MS);
+        assert_eq!(
+            (shorter.next_wait(1, 20 * MS, 0), shorter.next_wait(1, 21 * MS, 0)),
+            (Some(30 * MS), None)
+        );
     }
 
     #[test]

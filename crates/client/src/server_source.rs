@@ -34,6 +34,10 @@ pub(crate) fn parse(
     source: Option<ServerSource>,
 ) -> Result<(ConnectString, Option<ServerSource>)> {
     if let Some(rest) = text.strip_prefix(SRV) {
+        if source.is_some() {
+            let problem = "it names servers in DNS, and servers_from names another source";
+            return Err(Error::ConnectString { text: text.into(), problem });
+        }
         let (name, root) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let source =
             srv_source(name).map_err(|problem| Error::ConnectString { text: text.into(), problem })?;
@@ -96,7 +100,8 @@ impl ClientBuilder {
     /// in it are tried until `find` has answered. If it fails or finds none, it is called again, after up to 10 s.
     ///
     /// With the feature `srv` there is a source of this kind: for the connect string `dns-srv://_zookeeper._tcp.example/app`
-    /// the servers are those of the SRV records of that name.
+    /// the servers are those of the SRV records of that name. Both together are an
+    /// [error](crate::Error::ConnectString).
     ///
     /// ```
     /// # mod server { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/client/server.rs")); }
@@ -145,5 +150,19 @@ impl ClientBuilder {
     pub fn rank_servers(mut self, rank: impl Fn(HostPort) -> u8 + Send + Sync + 'static) -> Self {
         self.rank = Some(Arc::new(rank));
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_has_one_source_of_its_servers() {
+        let source: ServerSource = Arc::new(|| Box::pin(async { Ok(Vec::new()) }));
+        let both = parse("dns-srv://_zookeeper._tcp.example/app", Some(source.clone()));
+        let error = both.err().expect("two sources are refused").to_string();
+        assert!(error.contains("servers_from"), "{error}");
+        assert!(parse("/app", Some(source)).is_ok());
     }
 }

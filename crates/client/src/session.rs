@@ -23,6 +23,12 @@ const PROOF_PAUSE_MAX: Duration = Duration::from_secs(1);
 ///
 /// It dereferences to a [`Client`] that is bound to the session. Its clones stay bound, and so do the handles of
 /// [`using_namespace`](Client::using_namespace) and [`with_retry`](Client::with_retry).
+///
+/// Only operations are bound. Other methods of the [`Client`] speak of the whole client through this handle, too:
+/// [`session_id`](Client::session_id), [`state`](Client::state), [`states`](Client::states) and
+/// [`wait_connected`](Client::wait_connected) go on with the next session, and [`close`](Client::close) closes the client
+/// with all of its clones. For this session ask [`id`](Session::id), [`is_alive`](Session::is_alive) and
+/// [`ended`](Session::ended).
 #[derive(Debug, Clone)]
 pub struct Session {
     id: SessionId,
@@ -119,6 +125,8 @@ impl Drop for Hold {
     }
 }
 
+/// The client that is bound to the session. Its operations are bound; its `session_id()`, `state()`, `states()`,
+/// `wait_connected()` and `close()` are those of the whole client. See [`Session`].
 impl Deref for Session {
     type Target = Client;
 

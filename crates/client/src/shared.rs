@@ -4,6 +4,7 @@
 //! task takes all gathered bytes and writes them at once.
 
 use crate::{
+    error::Error,
     metrics::Recorder,
     outcome::{Deliveries, Outcome, Recipient, Reply, deliver},
     protected::{Ids, ProtectionId},
@@ -354,6 +355,15 @@ impl Shared {
 
     pub(crate) fn last_error(&self) -> Option<String> {
         self.lock().last_error.clone()
+    }
+
+    /// The error of callers that wait for a connection of a client that has ended. A client that has ended with its
+    /// session is closed: a wait for the next session would be in vain.
+    pub(crate) fn end_error(&self) -> Error {
+        match self.lock().core.failure() {
+            Some(Failure::AuthFailed) => Error::AuthFailed,
+            _ => Error::Closed,
+        }
     }
 
     // The functions below are for the connection's task.

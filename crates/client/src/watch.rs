@@ -45,6 +45,7 @@ pub struct WatchedEvent {
 /// stream and `get_children().watch()` of the same client may miss `NodeChildrenChanged`. With such servers watch the
 /// children by the recursive stream, or use another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AddWatchMode {
     /// The znode's own changes, and those of its list of children.
     Persistent,

@@ -9,6 +9,7 @@ use ostler_proto::{error::ErrorCode, request::Request};
 
 /// Which watches of a znode an operation applies to. ZooKeeper's `WatcherType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum WatcherType {
     /// Watches of the list of children.
     Children,

@@ -28,6 +28,7 @@ pub struct SetData<'a> {
     data: Cow<'a, [u8]>,
     version: Version,
     idempotent: bool,
+    compressed: bool,
 }
 
 impl SetData<'_> {
@@ -44,15 +45,18 @@ impl SetData<'_> {
         self
     }
 
-    /// Compresses the data, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
+    /// Compresses the data when it is sent, as Curator's `compressed`. See [`gzip`](crate::gzip). Needs the feature `gzip`.
     #[cfg(feature = "gzip")]
     pub fn compressed(mut self) -> Self {
-        self.data = Cow::Owned(crate::gzip::compress(&self.data));
+        self.compressed = true;
         self
     }
 
     /// Tries again after connection loss. If the znode then has this data and the next version, the first try counts as
     /// done.
+    ///
+    /// With [`Version::Any`], the default, a repeated try overwrites what another client has set since the first one.
+    /// [`Version::Exactly`] prevents that.
     pub fn idempotent(mut self) -> Self {
         self.idempotent = true;
         self
@@ -67,7 +71,8 @@ impl SetData<'_> {
         if !self.version.is_possible() {
             return Operation::refused(context.bad_version());
         }
-        let first = set_data(self.client, self.path, &self.data, self.version);
+        let data = packed(self.data, self.compressed);
+        let first = set_data(self.client, self.path, &data, self.version);
         if !self.idempotent {
             let (client, span) = (self.client.clone(), context.span());
             return Operation::direct(Direct {
@@ -80,7 +85,7 @@ impl SetData<'_> {
             });
         }
         let (client, version) = (self.client.clone(), self.version);
-        let data = Bytes::copy_from_slice(&self.data);
+        let data = Bytes::copy_from_slice(&data);
         spanned(
             context.span(),
             async move { set_until_known(&client, &context, &data, version, first).await },
@@ -95,6 +100,21 @@ impl IntoFuture for SetData<'_> {
     fn into_future(self) -> Operation<Stat> {
         self.send()
     }
+}
+
+/// The bytes to send: the data, or the compressed data.
+#[cfg(feature = "gzip")]
+pub(crate) fn packed(data: Cow<'_, [u8]>, compressed: bool) -> Cow<'_, [u8]> {
+    match compressed {
+        true => Cow::Owned(crate::gzip::compress(&data)),
+        false => data,
+    }
+}
+
+/// The bytes to send. Without the feature `gzip` nothing is compressed.
+#[cfg(not(feature = "gzip"))]
+pub(crate) fn packed(data: Cow<'_, [u8]>, _: bool) -> Cow<'_, [u8]> {
+    data
 }
 
 fn set_data(client: &Client, path: &str, data: &[u8], version: Version) -> Call {
@@ -213,9 +233,9 @@ impl<'a> Reconfig<'a> {
         self
     }
 
-    /// Changes the ensemble only if its configuration has this version (`version=` in the text, where it is
-    /// hexadecimal); any version by default.
-    pub fn from_config(mut self, version: i64) -> Self {
+    /// Changes the ensemble only if its configuration has this version; -1, the default, is any version. The text of the
+    /// configuration shows it after `version=`, in hexadecimal.
+    pub fn config_version(mut self, version: i64) -> Self {
         self.change.current_config = version;
         self
     }
@@ -266,6 +286,7 @@ impl Client {
             data: Cow::Borrowed(data.as_ref()),
             version: Version::Any,
             idempotent: false,
+            compressed: false,
         }
     }
 

@@ -86,9 +86,9 @@ pub struct StatPersisted {
     pub czxid: Zxid,
     /// The zxid of the create or the last setData.
     pub mzxid: Zxid,
-    /// The time of the create by the leader's wall clock, in ms.
+    /// The time of the create by the leader's wall clock, in ms since 1970.
     pub ctime: i64,
-    /// The time of the create or the last setData by the leader's wall clock, in ms.
+    /// The time of the create or the last setData by the leader's wall clock, in ms since 1970.
     pub mtime: i64,
     /// The number of setData.
     pub version: i32,
@@ -153,9 +153,9 @@ pub struct Stat {
     pub czxid: Zxid,
     /// The zxid of the create or the last setData.
     pub mzxid: Zxid,
-    /// The time of the create by the leader's wall clock, in ms.
+    /// The time of the create by the leader's wall clock, in ms since 1970.
     pub ctime: i64,
-    /// The time of the create or the last setData by the leader's wall clock, in ms.
+    /// The time of the create or the last setData by the leader's wall clock, in ms since 1970.
     pub mtime: i64,
     /// The number of setData.
     pub version: i32,

@@ -63,7 +63,8 @@ impl Error {
 
     /// Whether the same operation may succeed later: connection trouble, a server that is cut off, or a session that is
     /// over where the next one can do it. Not if the caller no longer holds what the operation is bound to, and not if
-    /// the client is closed.
+    /// the client is closed. A write that is repeated after an error with an unknown outcome may be done twice: see
+    /// [`ostler_client::Error::is_retryable`].
     pub fn is_retryable(&self) -> bool {
         self.client().is_some_and(is_retryable)
     }

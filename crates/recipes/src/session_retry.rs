@@ -16,7 +16,7 @@ pub(crate) async fn wait_writable(client: &Client) -> Result<()> {
             return Ok(());
         }
     }
-    // The stream ends for a slow reader, and with the client. If the client is closed, this returns the error.
+    // The stream ends with the client. This returns the error.
     Ok(client.wait_connected().await.map(drop)?)
 }
 

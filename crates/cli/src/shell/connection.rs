@@ -59,7 +59,7 @@ impl ConnectOptions {
         let builder = Client::builder(hosts)
             .session_timeout(self.session_timeout)
             .connection_timeout(self.connection_timeout)
-            .read_only(self.read_only);
+            .can_be_read_only(self.read_only);
         let builder = self
             .identities
             .iter()

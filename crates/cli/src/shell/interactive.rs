@@ -90,7 +90,8 @@ fn terminal(error: ReadlineError) -> ShellError {
 async fn begin(shell: &mut ShellSession) -> Result<(), ShellError> {
     shell.connect(None, false).await?;
     let Some(connection) = shell.connection() else { return Ok(()) };
-    if !connection.client.wait_connected_within(FIRST_WAIT).await {
+    // After an error no session comes; the commands return it.
+    if let Ok(false) = connection.client.wait_connected_within(FIRST_WAIT).await {
         note(&format!("{} has not answered yet; the search for a server goes on", connection.servers));
     }
     shell.seen().await

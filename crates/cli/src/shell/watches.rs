@@ -32,6 +32,7 @@ impl Watched {
             WatcherType::Children => self == Watched::Children,
             WatcherType::Persistent => self == Watched::All { recursive: false },
             WatcherType::PersistentRecursive => self == Watched::All { recursive: true },
+            _ => false,
         }
     }
 

@@ -16,7 +16,11 @@ use crate::{
 use std::{borrow::Cow, fmt, time::Duration};
 
 /// An operation that is begun by [`wait`](Call::wait). It has the options of the async builder `B`, under their names.
-#[must_use = "nothing is done until wait"]
+///
+/// Calls without options are begun by the method of the [`Client`] that makes them, and [`wait`](Call::wait) only waits for
+/// their results: `add_auth`, `get_acl`, `get_all_children_number`, `get_ephemerals`, `sync`, `who_am_i`, `add_watch`,
+/// `check_watches` and `remove_watches`. So are the calls that `send` and `watch` return.
+#[must_use = "an operation has no result until wait, and most are not begun before"]
 pub struct Call<'a, B: IntoFuture, Out = <B as IntoFuture>::Output> {
     client: &'a Client,
     builder: B,
@@ -45,7 +49,7 @@ impl<'a, B: IntoFuture, Out> Call<'a, B, Out> {
         Call { client, builder, finish }
     }
 
-    /// Hands the operation to the client, and waits for its result.
+    /// Hands the operation to the client, unless that is done already, and waits for its result.
     ///
     /// # Errors
     /// Those of the async operation.

@@ -54,6 +54,7 @@ impl fmt::Debug for Watch {
 
 /// Why there is no item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoItem {
     /// Not within the time. A later call may have one.
     #[error("there is no item yet")]

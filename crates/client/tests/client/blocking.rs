@@ -81,7 +81,7 @@ fn what_the_async_client_can_do_the_blocking_one_can_do_too() {
     let server = TestServer::start();
     let client = Client::connect(&server.address.to_string()).unwrap();
     assert_eq!(client.wait_connected().unwrap().session, client.session_id());
-    assert!(client.is_connected() && client.wait_connected_within(SHORT));
+    assert!(client.is_connected() && client.wait_connected_within(SHORT).unwrap());
     client.add_auth("digest", "bob:pw").wait().unwrap();
     assert!(client.who_am_i().wait().unwrap().contains(&Id::new("digest", "bob")));
     let multi = client.multi().create("/a", b"1").container().create("/e-", b"").ephemeral_sequential();

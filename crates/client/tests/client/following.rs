@@ -26,7 +26,9 @@ async fn a_follower_of_the_ensemble_survives_the_removal_of_its_only_known_serve
     until("the list is not known", || client.servers().len() == 3).await;
     assert_eq!(client.connected_server(), server, "a good connection stays");
 
+    let (_, changed) = client.using_namespace("app").unwrap().get_config().watch().await.unwrap();
     client.reconfig().leaving("1").await.unwrap();
+    assert_eq!(changed.await.unwrap().path, "/zookeeper/config", "the watch is not below the namespace");
     until("the removal is not noticed", || client.servers().len() == 2).await;
     assert!(!client.servers().contains(server.as_ref().unwrap()));
     assert_eq!(client.session_id(), session);

@@ -22,6 +22,6 @@ fn ids_are_texts_and_options_have_their_names() {
     is_json(&Acl::world(Perms::READ), json!({"perms": 1, "id": {"scheme": "world", "id": "anyone"}}));
     is_json(&Version::Exactly(3), json!({"Exactly": 3}));
     is_json(&CreateMode::EphemeralSequential, json!("EphemeralSequential"));
-    let state = SessionState { state: ConnectionState::Suspended, session: Some(SessionId(1)) };
+    let state = SessionState::new(ConnectionState::Suspended, Some(SessionId(1)));
     is_json(&state, json!({"state": "Suspended", "session": "0x1"}));
 }

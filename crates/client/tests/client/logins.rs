@@ -58,6 +58,17 @@ async fn a_wrong_password_and_an_unknown_user_are_refused() {
 }
 
 #[tokio::test]
+async fn whoever_waits_for_a_session_learns_that_the_login_is_refused() {
+    let server = start(|_| {});
+    let builder = Client::builder(&server.server.address.to_string()).sasl_digest_md5("bob", "wrong");
+    let client = builder.connect_lazy().unwrap();
+    assert!(matches!(client.wait_connected().await, Err(Error::AuthFailed)));
+    assert!(matches!(client.wait_connected_within(Duration::from_secs(60)).await, Err(Error::AuthFailed)));
+    assert!(matches!(client.session().await, Err(Error::AuthFailed)));
+    assert!(matches!(client.get_data("/").await, Err(Error::AuthFailed)));
+}
+
+#[tokio::test]
 async fn clients_without_a_login_are_refused_where_it_is_enforced() {
     let server = start(|config| {
         config.auth.enforce_auth_enabled = true;

@@ -263,3 +263,20 @@ async fn the_error_names_a_parent_by_its_path_below_the_namespace() {
     assert_eq!(error.code(), Some(ErrorCode::NoAuth), "{error}");
     assert!(error.to_string().contains(" /:"), "{error}");
 }
+
+#[tokio::test]
+async fn data_is_compressed_once_whatever_the_order_of_the_options() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let text = "text ".repeat(100);
+    client.create("/before", b"").compressed().data(text.clone()).await.unwrap();
+    client.create("/twice", &text).compressed().compressed().await.unwrap();
+    client.create("/set", b"").await.unwrap();
+    client.set_data("/set", b"").compressed().compressed().data(text.clone()).await.unwrap();
+    client.create("/again", b"").await.unwrap();
+    client.set_data("/again", &text).compressed().compressed().idempotent().await.unwrap();
+    for path in ["/before", "/twice", "/set", "/again"] {
+        let (data, stat) = client.get_data(path).decompressed().await.unwrap();
+        assert!(data == text && stat.data_length < 100, "{path}");
+    }
+}

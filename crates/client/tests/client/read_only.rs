@@ -8,7 +8,7 @@ use std::time::Duration;
 async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
     let options = TestOptions::new().read_only_mode();
     let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
-    let builder = Client::builder(&ensemble.connect_string()).read_only(true);
+    let builder = Client::builder(&ensemble.connect_string()).can_be_read_only(true);
     let builder = builder.session_timeout(Duration::from_secs(60));
     let holder = builder.clone().connect().await.unwrap();
     holder.create("/a", b"old").await.unwrap();
@@ -51,7 +51,8 @@ async fn reads_go_on_without_a_quorum_and_writes_when_it_is_back() {
 async fn a_background_delete_is_done_once_there_is_a_quorum_again() {
     let options = TestOptions::new().read_only_mode();
     let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
-    let builder = Client::builder(&ensemble.connect_string()).read_only(true).retry(RetryPolicy::none());
+    let builder =
+        Client::builder(&ensemble.connect_string()).can_be_read_only(true).retry(RetryPolicy::none());
     let watcher = builder.clone().session_timeout(Duration::from_secs(60)).connect().await.unwrap();
     for path in ["/background", "/guaranteed"] {
         watcher.create(path, b"").await.unwrap();

@@ -116,13 +116,24 @@ async fn the_error_of_connect_names_the_unreachable_server() {
 }
 
 #[tokio::test]
+async fn a_limited_wait_for_a_connection_ends_with_false_or_with_the_client() {
+    let short = Duration::from_millis(50);
+    let stage = Stage::set().await;
+    assert!(stage.client.wait_connected_within(short).await.unwrap());
+    stage.lose().await;
+    assert!(!stage.client.wait_connected_within(short).await.unwrap());
+    stage.client.close().await;
+    assert!(matches!(stage.client.wait_connected_within(short).await, Err(Error::Closed)));
+}
+
+#[tokio::test]
 async fn timeouts_of_the_longest_duration_work() {
     let longest = |builder: ClientBuilder| {
         let builder = builder.connection_timeout(Duration::MAX).session_timeout(Duration::MAX);
         builder.tick_time(Duration::MAX)
     };
     let stage = Stage::with(longest).await;
-    assert!(stage.client.wait_connected_within(Duration::MAX).await);
+    assert!(stage.client.wait_connected_within(Duration::MAX).await.unwrap());
     stage.lose().await;
     let waiting = stage.client.get_data("/").send();
     stage.reopen();

@@ -25,7 +25,7 @@ impl<'a> TypedCreate<'a> {
         self.map(|create| create.mode(mode))
     }
 
-    /// The znode's ACL; everybody may do everything by default.
+    /// The znode's ACL. The default is [`ClientBuilder::default_acl`](ostler_client::ClientBuilder::default_acl).
     pub fn acl(self, acl: impl Into<Vec<Acl>>) -> Self {
         self.map(|create| create.acl(acl.into()))
     }

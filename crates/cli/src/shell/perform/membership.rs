@@ -42,7 +42,7 @@ impl ShellSession {
             Change::MembersOf(path) => (None, None, Some(members_of(&path)?)),
             Change::Step { joining, leaving } => (joining, leaving, None),
         };
-        let mut change = client.reconfig().from_config(wanted.version);
+        let mut change = client.reconfig().config_version(wanted.version);
         if let Some(joining) = &joining {
             change = change.joining(joining);
         }
