@@ -73,7 +73,7 @@ async fn cached(a: &Client, b: &Client) -> Done {
     };
     let (mut of_a, mut of_b) = (ids(a), ids(b));
     for _ in 0..3 {
-        println!("ids: a draws {:?}, b {:?}", of_a.next().await?, of_b.next().await?);
+        println!("ids: a draws {}, b {}", of_a.next().await?, of_b.next().await?);
     }
     Ok(())
 }

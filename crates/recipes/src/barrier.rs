@@ -63,7 +63,10 @@ impl DistributedBarrier {
         }
     }
 
-    /// Waits until the barrier is not set, at most for `limit`. Returns false if it is still set then.
+    /// Waits until the barrier is not set, at most for `limit`. Returns false if it is still set then, or if
+    /// that is not known by then.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// Those of [`wait`](DistributedBarrier::wait).

@@ -49,7 +49,8 @@
 //!   for it, and can be called again. Guards, leases and shares have `release` instead, which can be called once.
 //! - An adjective or a participle waits: `created`, `initialized`, `joined`, `lost`. A name with `is_` or `has_` asks,
 //!   and sends a request only if it is async.
-//! - `_within` limits the time of a wait. After that time there is `None`, or `false`.
+//! - `_within` limits the time of a wait. After that time there is `None`, or `false`. The limit counts from the call and
+//!   includes the requests. So a limit of zero does not take what is free, as Curator's `acquire(0, unit)` does.
 //! - A guard of a lock, a lease or a leadership dereferences to its [`Fence`](fencing::Fence): `guard.token()`,
 //!   `guard.is_held()`, `guard.lost().await`, `guard.multi()`. A [`MultiGuard`](lock::MultiGuard) does not, because it has
 //!   several.

@@ -5,11 +5,11 @@
 //! it, also while the members see different lists of each other.
 //!
 //! ```text
-//!               settled, all locks taken              members changed,
-//! Allocating ---------------------------> Acquired ------------------> Release
-//!     ^                                      | session lost               | released
-//!     |                                      v                            |
-//!     +----------------------------------- Lost <-------------------------+
+//!           acquire: settled, all locks taken
+//! member ----------------------------------------> Share
+//!    ^                                               | ended: MembersChanged,
+//!    |                    release                    v        Suspended or Lost
+//!    +------------------------------------------- ShareEnd
 //! ```
 
 use crate::{
@@ -19,9 +19,13 @@ use crate::{
     nodes::{PersistentNode, member_path},
     until_answered::{fired, pause, until_answered},
 };
-use futures_util::future::{FutureExt, Shared, try_join_all};
+use futures_util::{
+    StreamExt,
+    future::{FutureExt, Shared, try_join_all},
+    stream::FuturesUnordered,
+};
 use ostler_client::{Client, Watch, paths};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, future::pending, time::Duration};
 use tokio::time::timeout;
 
 /// A member of a group that divides a set of items.
@@ -87,7 +91,8 @@ pub enum ShareEnd {
     MembersChanged,
     /// The connection is lost, and the session may be lost soon.
     Suspended,
-    /// The session is lost: other members may own the items already. `FAILURE` in kazoo.
+    /// The session is lost, or an item's znode is gone or may not be read any more: other members may own items
+    /// already. `FAILURE` in kazoo.
     Lost,
 }
 
@@ -224,23 +229,33 @@ impl Share {
         self.owned.iter().all(|(_, guard)| guard.is_held())
     }
 
-    /// Waits until the share must be released, and returns the reason.
+    /// Waits until the share must be released, and returns the reason. This sets a watch at each item's znode.
     pub async fn ended(&self) -> ShareEnd {
-        let suspended = async {
-            match self.owned.first() {
-                Some((_, guard)) => guard.session().suspended().await,
-                // An empty share cannot be lost: only the members matter.
-                None => std::future::pending().await,
-            }
+        let end = tokio::select! {
+            biased;
+            _ = self.members.clone() => ShareEnd::MembersChanged,
+            () = self.suspended() => ShareEnd::Suspended,
+            () = self.item_lost() => match self.suspended().now_or_never() {
+                Some(()) => ShareEnd::Suspended,
+                None => ShareEnd::Lost,
+            },
         };
-        let changed = tokio::select! {
-            _ = self.members.clone() => true,
-            () = suspended => false,
-        };
-        match changed {
-            _ if !self.is_held() => ShareEnd::Lost,
-            true => ShareEnd::MembersChanged,
-            false => ShareEnd::Suspended,
+        if self.is_held() { end } else { ShareEnd::Lost }
+    }
+
+    async fn suspended(&self) {
+        match self.owned.first() {
+            Some((_, guard)) => guard.session().suspended().await,
+            // An empty share cannot be lost: only the members matter.
+            None => pending().await,
+        }
+    }
+
+    /// Waits until one of the items is [lost](Fence::lost).
+    async fn item_lost(&self) {
+        let mut lost: FuturesUnordered<_> = self.fences().map(|(_, fence)| fence.lost()).collect();
+        if lost.next().await.is_none() {
+            pending().await
         }
     }
 

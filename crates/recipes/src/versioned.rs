@@ -4,6 +4,7 @@ use ostler_client::{Stat, Version, Zxid};
 
 /// A value, and the Stat of its znode when the value was read or written. Curator's `VersionedValue`.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VersionedValue<T> {
     /// The value.
     pub value: T,

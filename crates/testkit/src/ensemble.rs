@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 /// The members connect to each other through proxies on 127.0.0.1, so a test can cut a link between two members, silence
 /// it in one or both directions, and delay it. Clients connect directly.
 #[derive(Debug)]
+#[must_use = "the servers of an ensemble that is dropped are killed"]
 pub struct TestEnsemble {
     members: BTreeMap<ServerId, Member>,
     network: Network,
@@ -35,9 +36,6 @@ struct Member {
 
 impl TestEnsemble {
     /// Starts this number of members with the default options, and waits until all of them serve clients.
-    ///
-    /// # Errors
-    /// Those of [`start_with`](TestEnsemble::start_with).
     ///
     /// # Errors
     /// Those of [`start_with`](TestEnsemble::start_with).

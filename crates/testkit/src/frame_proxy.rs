@@ -32,6 +32,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 /// All connections through the proxy (reconnects, several clients, several servers) share the numbers and the faults.
 /// Four-letter words pass as well, without a number.
 #[derive(Debug)]
+#[must_use = "a proxy that is dropped ends its connections"]
 pub struct FrameProxy {
     addresses: Vec<SocketAddr>,
     shared: Arc<Shared>,

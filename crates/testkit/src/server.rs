@@ -28,6 +28,7 @@ use tempfile::TempDir;
 /// dropped, the server is killed and its folder removed.
 ///
 /// The server has its own thread, so it goes on while the test blocks.
+#[must_use = "a server that is dropped is killed"]
 pub struct TestServer {
     // Dropped first, so that the server ends before its folder and its port are released.
     process: Option<Process>,

@@ -112,6 +112,8 @@ impl DistributedDoubleBarrier {
     /// Waits until there are enough members, at most for `limit`. Returns false if there are not: then this process is
     /// no member any more, and the barrier was not opened with it.
     ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
+    ///
     /// # Errors
     /// Those of [`enter`](DistributedDoubleBarrier::enter). [`Error::ConnectionLoss`]: there is no connection at the
     /// limit, so it is not known whether the barrier was opened with this member. It leaves in the background.
@@ -141,6 +143,8 @@ impl DistributedDoubleBarrier {
     }
 
     /// Waits until all members have left, at most for `limit`. Returns false if some have not, and can be called again.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// Those of [`leave`](DistributedDoubleBarrier::leave).

@@ -28,7 +28,8 @@ impl CacheEvents {
         CacheEvents { held, changes: changes.map_or(PolledBroadcast::Ended, PolledBroadcast::Idle) }
     }
 
-    /// Waits for the next event; `None` once the cache or the client is closed.
+    /// Waits for the next event; `None` once the cache or the client is closed, or an error has ended the cache: see
+    /// [`CuratorCache::end_reason`](crate::cache::CuratorCache::end_reason).
     pub async fn next(&mut self) -> Option<CacheEvent> {
         poll_fn(|cx| self.poll(cx)).await
     }

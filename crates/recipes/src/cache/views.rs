@@ -2,7 +2,7 @@
 
 use crate::cache::{CacheEvent, CacheEvents, CachedNode, CuratorCache, CuratorCacheBuilder};
 use futures_util::Stream;
-use ostler_client::{Client, Error, Result};
+use ostler_client::{Client, Error, ErrorCode, Result};
 use std::{
     future::poll_fn,
     pin::Pin,
@@ -69,6 +69,13 @@ pub enum PathEvent {
     ChildRemoved(Arc<CachedNode>),
     /// All children that existed at the start have been reported.
     Initialized,
+    /// This client may not read a child, or the znode itself. The cache does not hold it.
+    Unreadable {
+        /// The path of the child, or of the znode itself.
+        path: String,
+        /// The server's error code, `NoAuth`.
+        code: ErrorCode,
+    },
     /// The reader was too slow, and events were left out. The cache itself has all changes.
     Gap(u64),
 }
@@ -130,7 +137,8 @@ impl PathChildrenCache {
 }
 
 impl PathEvents {
-    /// The next event; `None` once the cache or the client is closed.
+    /// Waits for the next event; `None` once the cache or the client is closed, or an error has ended the cache: see
+    /// [`PathChildrenCache::end_reason`].
     pub async fn next(&mut self) -> Option<PathEvent> {
         poll_fn(|cx| self.poll(cx)).await
     }
@@ -160,6 +168,7 @@ fn of_children(path: &str, event: CacheEvent) -> Option<PathEvent> {
         CacheEvent::Changed { new, .. } if is_child(&new) => Some(PathEvent::ChildUpdated(new)),
         CacheEvent::Deleted(node) if is_child(&node) => Some(PathEvent::ChildRemoved(node)),
         CacheEvent::Initialized => Some(PathEvent::Initialized),
+        CacheEvent::Unreadable { path, code } => Some(PathEvent::Unreadable { path, code }),
         CacheEvent::Gap(events) => Some(PathEvent::Gap(events)),
         _ => None,
     }

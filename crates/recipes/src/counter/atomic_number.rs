@@ -118,6 +118,10 @@ impl<N: AtomicNumber> DistributedAtomicNumber<N> {
         }
     }
 
+    pub(crate) fn path(&self) -> &str {
+        self.value.path()
+    }
+
     /// Tries again under a lock when the retry policy gives up.
     #[must_use]
     pub fn promoted_to_lock(self, promotion: PromotedToLock) -> Self {

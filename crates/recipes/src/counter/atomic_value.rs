@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 /// The result of an attempt to change a value. `AtomicValue` in Curator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "it says whether the value was changed"]
+#[non_exhaustive]
 pub struct AtomicUpdate<T> {
     /// Whether the value was changed. If not, other writers were faster in all tries that the retry policy allows.
     pub succeeded: bool,
@@ -31,6 +32,7 @@ impl<T> AtomicUpdate<T> {
 
 /// The tries of one change of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct AtomicStats {
     /// The number of tries without the lock.
     pub optimistic_tries: u32,
@@ -154,7 +156,7 @@ impl DistributedAtomicValue {
         stats.optimistic_time = begun.elapsed();
         if let Some(promotion) = self.promotion.as_ref().filter(|_| !tried.succeeded) {
             let begun = Instant::now();
-            let held = promotion.lock.acquire(promotion.limit).await.map_err(CounterError::Lock)?;
+            let held = promotion.lock.acquire_within(promotion.limit).await.map_err(CounterError::Lock)?;
             if let Some(held) = held {
                 tried = self.try_often(&make, promotion.retry, &mut stats.promoted_tries).await?;
                 drop(held);

@@ -1,6 +1,6 @@
 //! Numbers drawn in blocks.
 
-use crate::counter::{AtomicNumber, DistributedAtomicNumber, Result};
+use crate::counter::{AtomicNumber, CounterError, DistributedAtomicNumber, Result};
 use std::num::NonZeroU16;
 
 /// Draws numbers in blocks, and gives them out one by one. Curator's `CachedAtomicLong` and `CachedAtomicInteger`.
@@ -21,24 +21,24 @@ impl<N: AtomicNumber + PartialEq + From<bool> + From<u16>> CachedAtomicNumber<N>
         CachedAtomicNumber { number, factor: N::from(factor.get()), left: None }
     }
 
-    /// The next number, counted from 0 in a new znode; `None` if no new block could be drawn because other writers were
-    /// faster.
+    /// The next number, counted from 0 in a new znode.
     ///
     /// # Errors
-    /// Those of [`add`](DistributedAtomicNumber::add). After connection loss a block may be lost.
-    pub async fn next(&mut self) -> Result<Option<N>> {
+    /// [`CounterError::Contended`] if no new block could be drawn because other writers were faster. Those of
+    /// [`add`](DistributedAtomicNumber::add). After connection loss a block may be lost.
+    pub async fn next(&mut self) -> Result<N> {
         let (next, end) = match self.left.take() {
             Some(left) => left,
             None => {
                 let drawn = self.number.add(self.factor).await?;
                 if !drawn.succeeded {
-                    return Ok(None);
+                    return Err(CounterError::Contended { path: self.number.path().into() });
                 }
                 (drawn.before, drawn.after)
             }
         };
         let following = next.plus(N::from(true));
         self.left = (following != end).then_some((following, end));
-        Ok(Some(next))
+        Ok(next)
     }
 }

@@ -41,6 +41,12 @@ pub enum CounterError {
     /// The lock of [`PromotedToLock`] could not be acquired. Nothing was changed.
     #[error("the lock for many writers cannot be acquired: {0}")]
     Lock(#[source] crate::Error),
+    /// Other writers were faster in all tries that the retry policy allows. Nothing was changed.
+    #[error("{path}: other writers were faster in all tries; try again, or allow more tries")]
+    Contended {
+        /// The znode's path.
+        path: Box<str>,
+    },
     /// The znode's data is not a number of this kind.
     #[error(
         "{path}: {size} bytes of data, which are not a number of {expected} bytes; the znode holds other data"
@@ -73,10 +79,12 @@ impl CounterError {
         CounterError::Refused(Arc::from(reason.into()))
     }
 
-    /// Whether the same operation may succeed later: see [`Error::is_retryable`](crate::Error::is_retryable). An addition whose
+    /// Whether the same operation may succeed later: [`CounterError::Contended`], and see
+    /// [`Error::is_retryable`](crate::Error::is_retryable). An addition whose
     /// outcome is unknown may be done already.
     pub fn is_retryable(&self) -> bool {
         match self {
+            CounterError::Contended { .. } => true,
             CounterError::Lock(error) => error.is_retryable(),
             error => error.client().is_some_and(is_retryable),
         }

@@ -4,20 +4,20 @@ use crate::{Result, lock::InterProcessMutex};
 use ostler_client::{Client, RetryPolicy};
 use std::{fmt, pin::Pin, sync::Arc, time::Duration};
 
-/// The future of [`PromotionLock::acquire`]: the holder's guard, whose drop releases the lock, or `None` after the
+/// The future of [`PromotionLock::acquire_within`]: the holder's guard, whose drop releases the lock, or `None` after the
 /// limit.
 pub type LockFuture<'a> = Pin<Box<dyn Future<Output = Result<Option<Box<dyn Send>>>> + Send + 'a>>;
 
 /// A lock that writers of one value take by turns after their tries without a lock have failed.
 pub trait PromotionLock: Send + Sync {
     /// Waits for the lock, at most for `limit`. If the future is dropped, it must leave nothing behind.
-    fn acquire(&self, limit: Duration) -> LockFuture<'_>;
+    fn acquire_within(&self, limit: Duration) -> LockFuture<'_>;
 }
 
 impl PromotionLock for InterProcessMutex {
-    fn acquire(&self, limit: Duration) -> LockFuture<'_> {
+    fn acquire_within(&self, limit: Duration) -> LockFuture<'_> {
         Box::pin(async move {
-            let held = self.acquire_within(limit).await?;
+            let held = InterProcessMutex::acquire_within(self, limit).await?;
             Ok(held.map(|guard| Box::new(guard) as Box<dyn Send>))
         })
     }

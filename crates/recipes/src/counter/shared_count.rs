@@ -12,16 +12,18 @@ use ostler_client::{Bytes, Client};
 use std::{
     future::poll_fn,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 /// A number that many processes share: each sees the changes of all. Curator's `SharedCount`.
 ///
-/// It behaves as [`SharedValue`] does.
-#[derive(Debug)]
+/// It behaves as [`SharedValue`] does. Clones are the same count: it is followed until the last of them is dropped, or
+/// one of them is closed.
+#[derive(Debug, Clone)]
 #[must_use = "a count that is dropped is not followed any more"]
 pub struct SharedCount {
-    value: SharedValue,
+    value: Arc<SharedValue>,
     path: String,
 }
 
@@ -73,7 +75,7 @@ impl SharedCount {
     /// Those of [`SharedValue::start`].
     pub async fn start(client: &Client, path: &str, seed: i32) -> Result<SharedCount> {
         let value = SharedValue::start(client, path, encode(seed)).await?;
-        Ok(SharedCount { value, path: path.to_owned() })
+        Ok(SharedCount { value: Arc::new(value), path: path.to_owned() })
     }
 
     /// The count as it was last seen.
@@ -109,7 +111,8 @@ impl SharedCount {
         self.value.try_set(&previous, encode(count)).await
     }
 
-    /// The changes from now on.
+    /// The changes from now on. The present count does not come first: read it by [`count`](SharedCount::count) after this
+    /// call.
     pub fn changes(&self) -> CountChanges {
         CountChanges { changes: self.value.changes(), path: self.path.clone() }
     }

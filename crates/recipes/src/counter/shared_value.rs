@@ -165,7 +165,8 @@ impl SharedValue {
         }
     }
 
-    /// The changes from now on.
+    /// The changes from now on. The present value does not come first: read it by [`value`](SharedValue::value) after this
+    /// call.
     pub fn changes(&self) -> ValueChanges {
         let current = self.current.subscribe();
         let known = current.borrow().value.zxid();

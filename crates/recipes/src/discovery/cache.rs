@@ -35,7 +35,8 @@ type ParsedNode<P> = (Zxid, Option<Arc<ServiceInstance<P>>>);
 pub struct ServiceChanges(PathEvents);
 
 impl ServiceChanges {
-    /// Waits until an instance is registered, unregistered or changed; `None` once the cache or the client is closed.
+    /// Waits until an instance is registered, unregistered or changed; `None` once the cache or the client is closed, or
+    /// an error has ended the cache: see [`ServiceCache::end_reason`].
     pub async fn next(&mut self) -> Option<()> {
         poll_fn(|cx| self.poll(cx)).await
     }
@@ -43,7 +44,7 @@ impl ServiceChanges {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
         loop {
             match ready!(self.0.poll(cx)) {
-                Some(PathEvent::Initialized) => {}
+                Some(PathEvent::Initialized | PathEvent::Unreadable { .. }) => {}
                 event => return Poll::Ready(event.map(drop)),
             }
         }

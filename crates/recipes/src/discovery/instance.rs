@@ -13,9 +13,11 @@ pub enum ServiceType {
     /// As long as the session of its process: its znode is ephemeral.
     #[default]
     Dynamic,
-    /// Until it is unregistered.
+    /// Until it is unregistered. The [`ServiceDiscovery`](crate::discovery::ServiceDiscovery) that has registered it does
+    /// that when it is closed or dropped, as Curator does when it is closed. If the process dies before that, the
+    /// instance stays registered.
     Static,
-    /// Until it is unregistered; for services that are not processes of this program.
+    /// As [`Static`](ServiceType::Static); for services that are not processes of this program.
     Permanent,
     /// As long as the session of its process; the server appends a number to the znode's name.
     DynamicSequential,

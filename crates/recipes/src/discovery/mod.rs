@@ -21,11 +21,11 @@ pub use registry::ServiceDiscovery;
 pub use strategy::{ProviderStrategy, Random, RoundRobin, Sticky};
 pub use uri_spec::{UriPart, UriSpec, UriSpecError};
 
-use crate::error::is_retryable;
+use crate::{error::is_retryable, typed::CodecError};
 use ostler_client::Error;
 
 /// Why an operation of the discovery has failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {
     /// An operation of the client has failed.
@@ -37,7 +37,7 @@ pub enum DiscoveryError {
         /// The znode's path.
         path: Box<str>,
         /// The reason.
-        cause: serde_json::Error,
+        cause: CodecError,
     },
     /// An instance's payload cannot be written as JSON.
     #[error("instance {id} cannot be written as JSON: {cause}")]
@@ -45,7 +45,7 @@ pub enum DiscoveryError {
         /// The instance's id.
         id: Box<str>,
         /// The reason.
-        cause: serde_json::Error,
+        cause: CodecError,
     },
     /// The instance is not registered through this value.
     #[error("instance {id} of service {name} is not registered here")]

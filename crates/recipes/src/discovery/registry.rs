@@ -3,6 +3,7 @@
 use crate::{
     discovery::{DiscoveryError, Result, ServiceCache, ServiceInstance, ServiceProviderBuilder, ServiceType},
     nodes::PersistentNode,
+    typed::CodecError,
     until_answered::until_answered,
 };
 use ostler_client::{Client, CreateMode, paths};
@@ -227,10 +228,13 @@ async fn children(client: &Client, path: &str) -> Result<Vec<String>> {
 }
 
 fn write<P: Serialize>(instance: &ServiceInstance<P>) -> Result<Vec<u8>> {
-    serde_json::to_vec(instance)
-        .map_err(|cause| DiscoveryError::Payload { id: instance.id.as_str().into(), cause })
+    serde_json::to_vec(instance).map_err(|error| DiscoveryError::Payload {
+        id: instance.id.as_str().into(),
+        cause: CodecError::new(error),
+    })
 }
 
 pub(crate) fn read<P: DeserializeOwned>(path: &str, data: &[u8]) -> Result<ServiceInstance<P>> {
-    serde_json::from_slice(data).map_err(|cause| DiscoveryError::NotAnInstance { path: path.into(), cause })
+    serde_json::from_slice(data)
+        .map_err(|error| DiscoveryError::NotAnInstance { path: path.into(), cause: CodecError::new(error) })
 }

@@ -23,6 +23,7 @@ pub struct Acknowledgement {
 
 /// The content of a leader's acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Acknowledged {
     /// The leader's fencing token.
     pub token: Token,

@@ -232,6 +232,8 @@ impl LeaderLatch {
 
     /// Waits until the latch leads, at most for `limit`; `None` after that time.
     ///
+    /// This sends no request: with a limit of zero it returns the present leadership, if there is one.
+    ///
     /// # Errors
     /// As [`wait_for_leadership`](LeaderLatch::wait_for_leadership).
     pub async fn wait_for_leadership_within(&self, limit: Duration) -> Result<Option<Fence>> {
@@ -294,7 +296,11 @@ pub enum LeaderChange {
 ///
 /// A leadership that has begun and ended between two calls of [`next`](LeaderChanges::next) is left out. If one
 /// leadership has ended and another has begun between two calls, the end is returned first, even if both are by the
-/// same znode. The stream ends when the latch is closed or has failed.
+/// same znode.
+///
+/// The stream ends when the latch is closed or has failed. Its end, `None`, means that the latch does not lead. With
+/// [`CloseMode::Silent`], which is the default, no [`NotLeader`](LeaderChange::NotLeader) comes before it: the program
+/// must stop what it does as the leader at `None` as well.
 #[derive(Debug)]
 pub struct LeaderChanges {
     status: PolledWatch<LatchStatus>,
@@ -303,7 +309,7 @@ pub struct LeaderChanges {
 }
 
 impl LeaderChanges {
-    /// Waits for the next change; `None` once the latch is closed or has failed.
+    /// Waits for the next change; `None` once the latch is closed or has failed: then it does not lead.
     pub async fn next(&mut self) -> Option<LeaderChange> {
         poll_fn(|cx| self.poll(cx)).await
     }

@@ -5,6 +5,7 @@ use ostler_client::Client;
 
 /// A participant of an election.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Participant {
     /// The id that the participant has chosen.
     pub id: String,

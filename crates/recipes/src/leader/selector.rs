@@ -14,6 +14,7 @@ use futures_util::Stream;
 use ostler_client::{Client, RecipeTag};
 use ostler_planted::{self as planted, Bug};
 use std::{
+    fmt,
     future::poll_fn,
     ops::Deref,
     pin::Pin,
@@ -154,7 +155,6 @@ pub struct LeaderSelector {
 }
 
 /// Options of a selector; [`start`](LeaderSelectorBuilder::start) creates it.
-#[derive(Debug)]
 #[must_use = "nobody contends until start"]
 pub struct LeaderSelectorBuilder<H> {
     client: Client,
@@ -162,6 +162,17 @@ pub struct LeaderSelectorBuilder<H> {
     id: Arc<str>,
     auto_requeue: bool,
     handler: H,
+}
+
+/// Without the function, because closures have no `Debug`.
+impl<H> fmt::Debug for LeaderSelectorBuilder<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LeaderSelectorBuilder")
+            .field("path", &self.path)
+            .field("id", &self.id)
+            .field("auto_requeue", &self.auto_requeue)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<H: TakeLeadership> LeaderSelectorBuilder<H> {
@@ -245,10 +256,14 @@ impl LeaderSelector {
         SelectorStates { state: PolledWatch::new(self.state.subscribe()), begun: false, over: false }
     }
 
-    /// Waits until `wanted` returns true for the selector's state, and returns that state.
+    /// Waits until `wanted` returns true for the selector's state, and returns that state. No state comes after
+    /// [`SelectorState::Closed`], so this returns it also if it is not wanted: the caller must look at the result.
+    ///
+    /// An idle selector stays idle until [`requeue`](LeaderSelector::requeue). If nothing calls that, `wanted` should be
+    /// true for [`SelectorState::Idle`] as well. A state that ends before this task runs is not seen.
     pub async fn wait_for(&self, mut wanted: impl FnMut(&SelectorState) -> bool) -> SelectorState {
         let mut states = self.state.subscribe();
-        match states.wait_for(|state| wanted(state)).await {
+        match states.wait_for(|state| matches!(state, SelectorState::Closed) || wanted(state)).await {
             Ok(state) => state.clone(),
             // Cannot be: this holds a sender.
             Err(_) => SelectorState::Closed,

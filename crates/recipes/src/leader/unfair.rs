@@ -49,6 +49,8 @@ impl UnfairElection {
 
     /// Waits until this participant leads, at most for `limit`; `None` after that time.
     ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
+    ///
     /// # Errors
     /// As [`campaign`](UnfairElection::campaign).
     pub async fn campaign_within(&self, limit: Duration) -> Result<Option<UnfairLeadership>> {

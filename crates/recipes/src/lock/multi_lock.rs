@@ -18,7 +18,7 @@ use tokio::time::timeout;
 pub enum AnyLock {
     /// A mutex.
     Mutex(InterProcessMutex),
-    /// A mutex that is not reentrant.
+    /// A mutex that is not reentrant: it knows no owners, also in [`acquire_as`](InterProcessMultiLock::acquire_as).
     SemaphoreMutex(InterProcessSemaphoreMutex),
     /// The read side of a read-write lock.
     Read(InterProcessReadWriteLock),
@@ -130,6 +130,9 @@ impl InterProcessMultiLock {
 
     /// Waits for all locks, except those that this owner holds already.
     ///
+    /// An [`AnyLock::SemaphoreMutex`] has no owners: if this owner holds it, this waits until it is released, which can be
+    /// for ever.
+    ///
     /// # Errors
     /// As [`acquire`](InterProcessMultiLock::acquire).
     pub async fn acquire_as(&self, owner: &Owner) -> Result<MultiGuard> {
@@ -149,10 +152,23 @@ impl InterProcessMultiLock {
 
     /// Waits for all locks, at most for `limit` in all; `None` after that time.
     ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
+    ///
     /// # Errors
     /// As [`acquire`](InterProcessMultiLock::acquire).
     pub async fn acquire_within(&self, limit: Duration) -> Result<Option<MultiGuard>> {
         timeout(limit, self.acquire()).await.ok().transpose()
+    }
+
+    /// [`acquire_as`](InterProcessMultiLock::acquire_as), at most for `limit` in all; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds,
+    /// unless the owner holds all of them already.
+    ///
+    /// # Errors
+    /// As [`acquire`](InterProcessMultiLock::acquire).
+    pub async fn acquire_as_within(&self, owner: &Owner, limit: Duration) -> Result<Option<MultiGuard>> {
+        timeout(limit, self.acquire_as(owner)).await.ok().transpose()
     }
 }
 

@@ -81,6 +81,10 @@ impl InterProcessMutex {
 
     /// Waits for the lock, and for a session if the client has none.
     ///
+    /// Each call is a contender of its own: a task that holds a guard and calls this again waits for itself. In Curator a
+    /// thread that holds the lock gets it again at once. Here that is [`acquire_as`](InterProcessMutex::acquire_as) with
+    /// one [`Owner`], or [`another_guard`](MutexGuard::another_guard).
+    ///
     /// # Errors
     /// The client's errors: the server refuses the znode, or connection trouble lasts longer than the retry policy
     /// allows.
@@ -89,6 +93,8 @@ impl InterProcessMutex {
     }
 
     /// Waits for the lock, at most for `limit`; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMutex::acquire).
@@ -107,6 +113,9 @@ impl InterProcessMutex {
     }
 
     /// [`acquire_as`](InterProcessMutex::acquire_as), at most for `limit`; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds,
+    /// unless the owner holds the lock already.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessMutex::acquire).

@@ -72,6 +72,10 @@ impl InterProcessReadWriteLock {
 
     /// Waits for the read lock.
     ///
+    /// Each call is a contender of its own. So a task that holds the write lock and calls this waits for itself, and so
+    /// does a task that holds the read lock while a writer waits. Use [`WriteGuard::acquire_read`], or
+    /// [`acquire_read_as`](InterProcessReadWriteLock::acquire_read_as) with one [`Owner`].
+    ///
     /// # Errors
     /// The client's errors: the server refuses the znode, or connection trouble lasts longer than the retry policy
     /// allows.
@@ -80,6 +84,8 @@ impl InterProcessReadWriteLock {
     }
 
     /// Waits for the read lock, at most for `limit`; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
@@ -106,13 +112,17 @@ impl InterProcessReadWriteLock {
 
     /// [`acquire_read_as`](InterProcessReadWriteLock::acquire_read_as), at most for `limit`; `None` after that time.
     ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds,
+    /// unless the owner holds the lock already.
+    ///
     /// # Errors
     /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
     pub async fn acquire_read_as_within(&self, owner: &Owner, limit: Duration) -> Result<Option<ReadGuard>> {
         timeout(limit, self.acquire_read_as(owner)).await.ok().transpose()
     }
 
-    /// Waits for the write lock.
+    /// Waits for the write lock. A task that holds the read or the write lock and calls this waits for itself: see
+    /// [`acquire_write_as`](InterProcessReadWriteLock::acquire_write_as).
     ///
     /// # Errors
     /// As [`acquire_read`](InterProcessReadWriteLock::acquire_read).
@@ -121,6 +131,8 @@ impl InterProcessReadWriteLock {
     }
 
     /// Waits for the write lock, at most for `limit`; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// As [`acquire_write`](InterProcessReadWriteLock::acquire_write).
@@ -143,6 +155,9 @@ impl InterProcessReadWriteLock {
     }
 
     /// [`acquire_write_as`](InterProcessReadWriteLock::acquire_write_as), at most for `limit`; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds,
+    /// unless the owner holds the lock already.
     ///
     /// # Errors
     /// As [`acquire_write_as`](InterProcessReadWriteLock::acquire_write_as).

@@ -14,6 +14,8 @@ const REVOKE: &[u8] = b"__REVOKE__";
 /// read-write lock take one from [`reader_nodes`](super::InterProcessReadWriteLock::reader_nodes) or
 /// [`writer_nodes`](super::InterProcessReadWriteLock::writer_nodes). Has no effect if the znode is gone.
 ///
+/// This replaces the data of the znode, also what the holder has set by `node_data`.
+///
 /// # Errors
 /// The client's errors.
 pub async fn attempt_revoke(client: &Client, node: &str) -> Result<()> {

@@ -15,55 +15,71 @@ use tokio::{sync::watch, time::timeout};
 /// The word in the names of leases.
 const WORD: &str = "lease-";
 
-/// The number of leases that a semaphore gives out at a time.
+/// The number of leases that a semaphore gives out at a time. Negative numbers count as zero.
+///
+/// It is made from
+/// - a `u32`: a fixed number. All programs that use the semaphore must give the same.
+/// - a [`SharedCount`] that all programs share. Data that is no number counts as zero. The semaphore keeps the count
+///   followed, also if the program drops its own handle. After [`SharedCount::close`] the last value stays in force.
+/// - a `watch::Receiver<i32>`: another source that all programs watch. When its sender is dropped, the last value stays
+///   in force.
 #[derive(Debug, Clone)]
-pub enum SemaphoreSize {
-    /// A fixed number. All programs that use the semaphore must give the same.
+pub struct SemaphoreSize(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
     Fixed(u32),
-    /// The value of a [`SharedCount`] that all programs share. Negative numbers and data that is no number count as
-    /// zero. When the count is dropped, its last value stays in force.
-    Shared(CountChanges),
-    /// The value of another source that all programs watch. Negative numbers count as zero.
+    Shared {
+        changes: CountChanges,
+        /// Keeps the count followed.
+        _count: SharedCount,
+    },
     Watched(watch::Receiver<i32>),
 }
 
 impl From<u32> for SemaphoreSize {
     fn from(leases: u32) -> SemaphoreSize {
-        SemaphoreSize::Fixed(leases)
+        SemaphoreSize(Source::Fixed(leases))
+    }
+}
+
+impl From<SharedCount> for SemaphoreSize {
+    fn from(leases: SharedCount) -> SemaphoreSize {
+        SemaphoreSize(Source::Shared { changes: leases.changes(), _count: leases })
     }
 }
 
 impl From<&SharedCount> for SemaphoreSize {
     fn from(leases: &SharedCount) -> SemaphoreSize {
-        SemaphoreSize::Shared(leases.changes())
+        leases.clone().into()
     }
 }
 
 impl From<watch::Receiver<i32>> for SemaphoreSize {
     fn from(leases: watch::Receiver<i32>) -> SemaphoreSize {
-        SemaphoreSize::Watched(leases)
+        SemaphoreSize(Source::Watched(leases))
     }
 }
 
 impl SemaphoreSize {
     /// The size now. A later change ends the next call of `changed`.
     fn now(&mut self) -> usize {
-        let leases = match self {
-            SemaphoreSize::Fixed(leases) => return *leases as usize,
-            SemaphoreSize::Shared(leases) => leases.now().unwrap_or_else(|error| {
+        let leases = match &mut self.0 {
+            Source::Fixed(leases) => return *leases as usize,
+            Source::Shared { changes, .. } => changes.now().unwrap_or_else(|error| {
                 tracing::warn!(%error, "a semaphore's size cannot be read; it gives out no lease");
                 0
             }),
-            SemaphoreSize::Watched(leases) => *leases.borrow_and_update(),
+            Source::Watched(leases) => *leases.borrow_and_update(),
         };
         usize::try_from(leases).unwrap_or(0)
     }
 
     async fn changed(&mut self) {
-        let has_source = match self {
-            SemaphoreSize::Fixed(_) => false,
-            SemaphoreSize::Shared(leases) => leases.next().await.is_some(),
-            SemaphoreSize::Watched(leases) => leases.changed().await.is_ok(),
+        let has_source = match &mut self.0 {
+            Source::Fixed(_) => false,
+            Source::Shared { changes, .. } => changes.next().await.is_some(),
+            Source::Watched(leases) => leases.changed().await.is_ok(),
         };
         if !has_source {
             // The size does not change any more.
@@ -127,7 +143,8 @@ impl InterProcessSemaphore {
         self
     }
 
-    /// Waits for a lease.
+    /// Waits for a lease. Each call waits for another one, also in a task that holds leases: if the task holds all of them,
+    /// it waits for itself.
     ///
     /// # Errors
     /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
@@ -136,7 +153,11 @@ impl InterProcessSemaphore {
         Ok(Lease { place: session_retry::in_a_session(&self.client, |session| self.wait(session)).await? })
     }
 
-    /// Waits for this number of leases. If one cannot be acquired, the others are returned.
+    /// Waits for this number of leases. If one cannot be acquired, the others are given back.
+    ///
+    /// The leases are acquired one by one. So two calls can wait for each other: with a size of two, each of two
+    /// `acquire_many(2)` can have one lease. Use [`acquire_many_within`](InterProcessSemaphore::acquire_many_within), or
+    /// a mutex around the call.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphore::acquire).
@@ -152,6 +173,8 @@ impl InterProcessSemaphore {
 
     /// Waits for a lease, at most for `limit`; `None` after that time.
     ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
+    ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphore::acquire).
     pub async fn acquire_within(&self, limit: Duration) -> Result<Option<Lease>> {
@@ -159,6 +182,8 @@ impl InterProcessSemaphore {
     }
 
     /// Waits for this number of leases, at most for `limit` in all; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphore::acquire).
@@ -192,7 +217,7 @@ impl InterProcessSemaphore {
         }
     }
 
-    /// Waits for a lease. Only the holder of the mutex waits here, so a returned lease wakes one contender.
+    /// Waits for a lease. Only the holder of the mutex waits here, so a lease that is given back wakes one contender.
     async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<LeaseWait> {
         let spec = PlaceSpec { path: &self.leases, word: WORD, data: &self.data, tag: RecipeTag::Semaphore };
         let place = QueuePlace::take(session, spec).await?;
@@ -221,11 +246,11 @@ impl InterProcessSemaphore {
     }
 }
 
-/// A held lease. It is returned in the background when this is dropped.
+/// A held lease. It is given back in the background when this is dropped.
 ///
 /// It dereferences to its [`Fence`], with token and transactions.
 #[derive(Debug)]
-#[must_use = "a lease that is dropped is returned"]
+#[must_use = "a lease that is dropped is given back"]
 pub struct Lease {
     place: QueuePlace,
 }
@@ -257,10 +282,10 @@ impl Lease {
         Ok(self.place.session().get_data(self.place.path()).await?.0)
     }
 
-    /// Returns the lease, and waits until its znode is deleted.
+    /// Gives the lease back, and waits until its znode is deleted.
     ///
     /// # Errors
-    /// The client's errors. The lease is returned nevertheless: the deletion goes on in the background.
+    /// The client's errors. The lease is given back nevertheless: the deletion goes on in the background.
     pub async fn release(self) -> Result<()> {
         self.place.leave().await
     }

@@ -18,7 +18,7 @@ impl InterProcessSemaphoreMutex {
         InterProcessSemaphoreMutex { semaphore: InterProcessSemaphore::new(client, path, 1) }
     }
 
-    /// Waits for the lock.
+    /// Waits for the lock. A task that holds it and calls this again waits for itself.
     ///
     /// # Errors
     /// The client's errors: the server refuses the znodes, or connection trouble lasts longer than the retry policy
@@ -28,6 +28,8 @@ impl InterProcessSemaphoreMutex {
     }
 
     /// Waits for the lock, at most for `limit`; `None` after that time.
+    ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
     ///
     /// # Errors
     /// As [`acquire`](InterProcessSemaphoreMutex::acquire).

@@ -22,6 +22,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The fate of an item whose consumer fails. Without a lock path the item is deleted already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum ErrorMode {
     /// The item is put back with its id or its priority, behind all other items of this priority. In a delay queue it
     /// is [due again later](QueueBuilder::retry_after).
@@ -84,7 +85,9 @@ impl QueueBuilder {
         self
     }
 
-    /// The fate of an item whose consumer fails; [`ErrorMode::Requeue`] by default.
+    /// The fate of an item whose consumer fails; [`ErrorMode::Requeue`] by default. Has an effect only with a
+    /// [`lock_path`](QueueBuilder::lock_path). Without one, which is the default, the item is deleted before it is
+    /// consumed: if its consumer fails, it is lost.
     pub fn error_mode(mut self, mode: ErrorMode) -> Self {
         self.error_mode = mode;
         self

@@ -71,6 +71,8 @@ impl SimpleDistributedQueue {
 
     /// Takes the first item, and waits for one at most for `limit`; `None` if there is none, or no connection, by then.
     ///
+    /// The limit counts from the call and includes the requests, so one that is shorter than a round trip never succeeds.
+    ///
     /// # Errors
     /// Those of [`poll`](SimpleDistributedQueue::poll).
     pub async fn poll_within(&self, limit: Duration) -> Result<Option<Bytes>> {

@@ -362,6 +362,12 @@ async fn unreadable_znode_is_reported_and_not_held() {
     }
     assert_eq!(refused, ["/t/secret"]);
     assert_eq!(cache.len(), 1);
+
+    let children = PathChildrenCache::start(&world.client, "/t").unwrap();
+    let mut events = children.events();
+    let PathEvent::Unreadable { path, .. } = within(events.next()).await.unwrap() else { panic!("not told") };
+    assert_eq!(path, "/t/secret");
+    assert!(children.children().is_empty());
 }
 
 #[tokio::test]

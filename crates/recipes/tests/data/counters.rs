@@ -227,7 +227,7 @@ async fn many_add_at_once() {
 struct Local(Arc<tokio::sync::Mutex<()>>);
 
 impl PromotionLock for Local {
-    fn acquire(&self, limit: Duration) -> LockFuture<'_> {
+    fn acquire_within(&self, limit: Duration) -> LockFuture<'_> {
         let lock = self.0.clone();
         Box::pin(async move {
             let held = tokio::time::timeout(limit, lock.lock_owned()).await.ok();
@@ -378,16 +378,38 @@ async fn values_as_they_are() {
     let mut cached = CachedAtomicNumber::new(number, NonZeroU16::new(3).unwrap());
     let mut drawn = Vec::new();
     for _ in 0..7 {
-        drawn.push(cached.next().await.unwrap().unwrap());
+        drawn.push(cached.next().await.unwrap());
     }
     assert_eq!(drawn, [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(&world.other.get_data("/n").await.unwrap().0[..], 9_i64.to_be_bytes());
     world.other.set_data("/n", b"text").await.unwrap();
-    assert!(matches!(cached.next().await, Ok(Some(7))));
-    assert!(matches!(cached.next().await, Ok(Some(8))));
+    assert!(matches!(cached.next().await, Ok(7)));
+    assert!(matches!(cached.next().await, Ok(8)));
     let corrupt = cached.next().await.unwrap_err();
     let CounterError::Corrupt { path, size: 4, expected: 8 } = corrupt else { panic!("{corrupt:?}") };
     assert_eq!(&*path, "/n");
+    within(world.end()).await;
+}
+
+/// A rival writes between the read and the write.
+#[tokio::test]
+async fn contended_draw_is_an_error() {
+    let world = World::new().await;
+    let number = DistributedAtomicLong::new(&world.client, "/n", RetryPolicy::none());
+    number.force_set(0).await.unwrap();
+    let mut cached = CachedAtomicNumber::new(number, NonZeroU16::new(3).unwrap());
+    world.proxy.reset();
+    let mut write = world.proxy.hold_at(CutPoint::BeforeRequest(2));
+    let rival = async {
+        write.reached().await.unwrap();
+        world.other.set_data("/n", &5_i64.to_be_bytes()).await.unwrap();
+        write.pass();
+    };
+    let (drawn, ()) = within(async { tokio::join!(cached.next(), rival) }).await;
+    let error = drawn.unwrap_err();
+    assert!(matches!(&error, CounterError::Contended { path } if &**path == "/n"), "{error:?}");
+    assert!(error.is_retryable());
+    assert_eq!(cached.next().await.unwrap(), 5);
     within(world.end()).await;
 }
 

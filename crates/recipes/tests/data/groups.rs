@@ -4,6 +4,7 @@ use crate::{
     servers::{Servers, all_but, faults, patiently},
     world::{World, at_every_cut, builder, server, struck_at, with_expiry_after_every_request, within},
 };
+use futures_util::FutureExt;
 use ostler_client::{Client, Error, Perms, RetryPolicy, SessionId, WatcherType};
 use ostler_recipes::{
     nodes::GroupMember,
@@ -11,7 +12,7 @@ use ostler_recipes::{
     two_phase_commit::{Transaction, Vote},
 };
 use ostler_testkit::CutPoint;
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 fn member(client: &Client, id: &str) -> SetPartitioner {
     let items = ["1", "2", "3", "4", "5"].map(str::to_owned);
@@ -187,6 +188,26 @@ async fn fence_of_a_former_owner_refuses_writes() {
         drop((kept, theirs, here, there));
         within(world.end()).await;
     }
+}
+
+/// Whoever has taken the znode's place owns the item, though no member has come or gone.
+#[tokio::test]
+async fn a_share_ends_with_the_znode_of_any_item() {
+    let world = World::new().await;
+    let mut alone = member(&world.client, "a");
+    for item in ["1", "5"] {
+        let share = within(alone.acquire()).await.unwrap();
+        let deleted = async {
+            let mut ended = pin!(share.ended());
+            assert!((&mut ended).now_or_never().is_none());
+            world.other.delete(share.fence(item).unwrap().node()).await.unwrap();
+            ended.await
+        };
+        assert_eq!(within(deleted).await, ShareEnd::Lost, "{item}");
+        share.release().await.unwrap();
+    }
+    drop(alone);
+    within(world.end()).await;
 }
 
 /// Others divide the set without waiting for the end of the session.

@@ -2,7 +2,7 @@
 
 use crate::world::{World, patiently};
 use ostler_client::Client;
-use ostler_recipes::leader::{LeaderLatch, LeaderSelector, Leadership};
+use ostler_recipes::leader::{LeaderLatch, LeaderSelector, Leadership, SelectorState};
 use ostler_testkit::{CutPoint, Direction};
 use std::{
     future::pending,
@@ -56,6 +56,23 @@ async fn a_selector_that_is_closed_twice_is_waited_for_twice() {
     let (found, ()) = patiently("closed", async { tokio::join!(closing, letting_go) }).await;
     assert_eq!(found, (true, 0));
     patiently("a third time", selector.close()).await;
+    world.until_clean("the selector").await;
+}
+
+/// No state comes after it, so to wait on would be for ever.
+#[tokio::test]
+async fn a_wait_for_a_selectors_state_ends_when_it_is_closed() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let selector = LeaderSelector::builder(&client, "/e", |_: Leadership| pending::<()>()).start();
+    let leads = |state: &SelectorState| matches!(state, SelectorState::Leading(_));
+    let found = patiently("it leads", selector.wait_for(leads)).await;
+    assert!(leads(&found), "{found:?}");
+    let (found, ()) =
+        patiently("closed", async { tokio::join!(selector.wait_for(|_| false), selector.close()) }).await;
+    assert!(matches!(found, SelectorState::Closed), "{found:?}");
+    let found = patiently("closed before", selector.wait_for(leads)).await;
+    assert!(matches!(found, SelectorState::Closed), "{found:?}");
     world.until_clean("the selector").await;
 }
 

@@ -356,8 +356,22 @@ async fn a_semaphores_size_can_be_a_shared_count() {
     there.set(1).await.unwrap();
     let third = patiently("a count again", semaphore.acquire()).await.unwrap();
     third.release().await.unwrap();
-    // Without a count what it said last stays.
+    // The semaphores follow the count also when nothing else does.
     drop((here, there));
+    a.set_data("/size", &2_i32.to_be_bytes()).await.unwrap();
+    let two = patiently("two leases", semaphore.acquire_many(2)).await.unwrap();
+    drop((two, semaphore, other));
+    world.until_clean("size").await;
+}
+
+/// What a count that is closed has said last stays.
+#[tokio::test]
+async fn a_semaphore_keeps_the_size_of_a_closed_count() {
+    let world = World::start().await;
+    let client = world.client().await;
+    let count = SharedCount::start(&client, "/size", 1).await.unwrap();
+    let semaphore = InterProcessSemaphore::new(&client, "/s", count.clone());
+    count.close().await;
     patiently("the last size counts", semaphore.acquire()).await.unwrap().release().await.unwrap();
     world.until_clean("size").await;
 }
@@ -412,6 +426,9 @@ async fn a_multi_lock_knows_its_owner() {
     let all = patiently("at once", both.acquire_as(&me)).await.unwrap();
     guard.release().await.unwrap();
     assert!(all.is_held());
+    let nested = both.acquire_as_within(&me, PATIENCE).await.unwrap().unwrap();
+    assert!(both.acquire_as_within(&Owner::new(), BRIEFLY).await.unwrap().is_none());
+    nested.release().await.unwrap();
     all.release().await.unwrap();
     world.until_clean("multi").await;
 }

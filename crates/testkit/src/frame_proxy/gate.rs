@@ -31,6 +31,7 @@ impl Gate {
 
 /// A frame that a proxy holds, or will hold when it arrives. If this is dropped, the frame passes.
 #[derive(Debug)]
+#[must_use = "a frame passes when this is dropped"]
 pub struct HeldFrame {
     reached: watch::Receiver<bool>,
     decision: watch::Sender<Decision>,
