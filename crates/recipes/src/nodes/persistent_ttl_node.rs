@@ -91,7 +91,7 @@ async fn touch(client: Client, path: String, ttl: Duration) {
             set => set.map(drop),
         };
         match touched {
-            Err(ostler_client::Error::Closed) => return,
+            Err(ostler_client::Error::Closed | ostler_client::Error::AuthFailed) => return,
             // The znode above may not be there yet.
             Err(error) => tracing::debug!(path, %error, "not touched"),
             Ok(()) => {}

@@ -82,7 +82,7 @@ impl Consumer {
             while !asked.is_asked() {
                 match work.round(&mut consume, &asked).await {
                     Ok(()) => tries = 0,
-                    Err(Error::Closed) => return,
+                    Err(Error::Closed | Error::AuthFailed) => return,
                     Err(error) => {
                         tracing::warn!(path = work.queue.path, %error, "trouble with a queue");
                         tries += 1;

@@ -364,7 +364,7 @@ async fn a_semaphores_size_can_be_a_shared_count() {
     world.until_clean("size").await;
 }
 
-/// What a count that is closed has said last stays.
+/// The last size of a closed count stays.
 #[tokio::test]
 async fn a_semaphore_keeps_the_size_of_a_closed_count() {
     let world = World::start().await;

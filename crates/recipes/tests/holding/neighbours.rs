@@ -17,7 +17,7 @@ pub(crate) type Queue = [Recipe; QUEUE];
 pub(crate) const READERS_AND_WRITERS: Queue =
     [Recipe::Write, Recipe::Read, Recipe::Write, Recipe::Read, Recipe::Read];
 
-/// Whether so many of the queue have come, by the ephemeral znodes and watches. Each but the first watches the one before
+/// Whether this number of the queue have come, by the ephemeral znodes and watches. Each but the first watches the one before
 /// it; the second in the queue of a lock watches itself, too.
 fn have_come(queue: &Queue, come: usize, counts: &Counts) -> bool {
     let more = |from: usize| usize::from(come >= from);
