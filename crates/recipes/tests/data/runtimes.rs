@@ -123,16 +123,17 @@ async fn a_share_of_a_runtime_that_ends_is_let_go_of() {
 async fn a_share_that_outlives_its_runtime_is_let_go_of_when_it_is_dropped() {
     let world = World::new().await;
     let client = world.client.clone();
-    let (member, share) = elsewhere(async move {
+    let (member, share, item) = elsewhere(async move {
         let settle = Duration::from_millis(4);
         let mut member = SetPartitioner::start(&client, "/s", "a", ["1".to_owned()], settle).unwrap();
         let share = member.acquire().await.unwrap();
-        (member, share)
+        let item = share.fences().next().unwrap().1.node().to_owned();
+        (member, share, item)
     })
     .await;
-    assert!(is_there(&world.other, "/s/locks/1").await);
+    assert!(is_there(&world.other, &item).await);
     drop(share);
-    until_there(&world.other, "/s/locks/1", false).await;
+    until_there(&world.other, &item, false).await;
     drop(member);
     until_there(&world.other, "/s/party/a", false).await;
     within(world.end()).await;
