@@ -135,7 +135,7 @@ impl ClientBuilder {
     /// How long `connect` tries, and how long each try of an operation waits for a connection before it fails with
     /// [`Error::NotConnected`]; 15 s by default. The [retry policy](ClientBuilder::retry) repeats a read, and a write that
     /// can be repeated, after that error too. So such an operation may wait this long for each of its tries;
-    /// [`RetryPolicy::at_most`] and `tokio::time::timeout` limit the whole.
+    /// [`RetryPolicy::at_most`] limits when the last try begins, `tokio::time::timeout` the whole.
     pub fn connection_timeout(mut self, timeout: Duration) -> Self {
         self.config.connection_timeout = timeout;
         self

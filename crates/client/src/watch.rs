@@ -34,7 +34,8 @@ pub struct WatchedEvent {
     /// The znode's path below the root of the client; empty for a [`Gap`](EventKind::Gap).
     pub path: String,
     /// The zxid of the change. Servers before 3.9 do not send it, and it is `None` for changes found after a reconnect.
-    /// If there is one, all watches that this client had set before have reported their earlier changes.
+    /// If there is one, all watches that this client had set before have reported the changes of earlier transactions, but
+    /// for those of znodes that this client may not read.
     pub zxid: Option<Zxid>,
 }
 

@@ -115,9 +115,16 @@ pub(crate) fn unordered_by_number(names: &[String], number: impl Fn(&str) -> Opt
 
 /// The position of `mine` in a queue in which each contender waits for the one before it.
 pub(crate) fn position<'a>(queue: &'a Queue, mine: &str, word: &str) -> Position<'a> {
-    let number = |name: &str| number_after(name, word);
-    match position_by_number(queue, mine, number) {
-        Position::Behind(name) if queue.is_first(name, number) => Position::Next(name),
+    position_by_number(queue, mine, |name| number_after(name, word))
+}
+
+/// The same for a queue in which no contender takes the place of an earlier one: there a contender with only one before it
+/// is [`Next`](Position::Next).
+pub(crate) fn position_or_next<'a>(queue: &'a Queue, mine: &str, word: &str) -> Position<'a> {
+    match position(queue, mine, word) {
+        Position::Behind(name) if queue.is_first(name, |name| number_after(name, word)) => {
+            Position::Next(name)
+        }
         position => position,
     }
 }
@@ -194,7 +201,7 @@ mod tests {
         ];
         for (queue, mine, expected) in table {
             let queue = Queue::of(names(queue));
-            assert_eq!(position(&queue, mine, "lock-"), *expected, "{mine} in {queue:?}");
+            assert_eq!(position_or_next(&queue, mine, "lock-"), *expected, "{mine} in {queue:?}");
         }
     }
 
@@ -210,11 +217,12 @@ mod tests {
                 .map(|(_, n)| n.clone())
                 .collect();
             let queue = Queue::of(queue);
-            let first = queue.names.iter().filter(|mine| position(&queue, mine, "lock-") == Position::First);
+            let first =
+                queue.names.iter().filter(|mine| position_or_next(&queue, mine, "lock-") == Position::First);
             assert_eq!(first.count(), 1, "{queue:?}");
             for (place, pair) in queue.in_order(lock_number).windows(2).enumerate() {
                 let expected = if place == 0 { Position::Next(pair[0]) } else { Position::Behind(pair[0]) };
-                assert_eq!(position(&queue, pair[1], "lock-"), expected);
+                assert_eq!(position_or_next(&queue, pair[1], "lock-"), expected);
             }
         }
     }
@@ -269,7 +277,7 @@ mod tests {
         let names: Vec<String> = named.iter().map(|(name, _)| name.clone()).collect();
         let own = &named.iter().find(|(_, czxid)| *czxid == mine).unwrap().0;
         let arrivals = named.iter().cloned().map(|(name, czxid)| (name, Zxid(czxid))).collect();
-        match position(&Queue { names, arrivals }, own, "lock-") {
+        match position_or_next(&Queue { names, arrivals }, own, "lock-") {
             Position::First => None,
             Position::Next(name) | Position::Behind(name) => Some(czxid(name)),
             Position::Gone => panic!("{own} is in the queue"),
@@ -317,9 +325,9 @@ mod tests {
         let (first, second) = ("a-lock-2147483647", "b-lock-2147483647");
         let mut queue = Queue::of(names(&[first, second]));
         queue.arrivals = [(first.into(), Zxid(1)), (second.into(), Zxid(2))].into();
-        assert_eq!(position(&queue, second, "lock-"), Position::Behind(first));
+        assert_eq!(position_or_next(&queue, second, "lock-"), Position::Behind(first));
         let queue = Queue::of(names(&["lock--000000002", "lock-0000000001"]));
-        assert_eq!(position(&queue, "lock-0000000001", "lock-"), Position::Behind("lock--000000002"));
+        assert_eq!(position_or_next(&queue, "lock-0000000001", "lock-"), Position::Behind("lock--000000002"));
     }
 
     /// Numbers that no counter gives: one contender is first, and each of the others waits for another one.

@@ -7,9 +7,9 @@ use crate::{
     queue_order::{Arrivals, Position, Queue, arrival_in, number_of, unordered_by_number},
 };
 use futures_util::FutureExt;
-use ostler_client::{Client, Created, EventKind, Operation, RecipeTag, Session, Watch, WatchedEvent, paths};
+use ostler_client::{Client, Created, EventKind, Operation, RecipeTag, Session, Watch, paths};
 use ostler_planted::{self as planted, Bug};
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::unconstrained};
 
 /// A place to take: the queue, and the word and data of the contender's znode.
 #[derive(Debug, Clone, Copy)]
@@ -147,8 +147,8 @@ impl QueuePlace {
     }
 
     /// Waits until `position` finds no contender before this one. Watches the znode before its own. After each event the
-    /// queue is read again, because the watched contender may have left while an earlier one still holds. Only the next
-    /// in the queue need not read it again: see [`wait_as_next`](QueuePlace::wait_as_next).
+    /// queue is read again, because the watched contender may have left while an earlier one still holds. A contender that
+    /// found only one before it need not read it again: see [`wait_as_next`](QueuePlace::wait_as_next).
     ///
     /// The queue is read in the session that owns this contender's znode. So a name in it that equals this contender's
     /// is its znode, and not one that an earlier session has left behind (CURATOR-604, CURATOR-696).
@@ -196,9 +196,10 @@ impl QueuePlace {
     }
 
     /// Waits as the next in the queue until the znode at `before`, the only one before this contender's, changes. Watches
-    /// both. If that znode's deletion is reported with its zxid, and no change of the own znode was reported before, the
-    /// own znode was there at that zxid, so it is this contender's turn. This saves the round trip of another look at the
-    /// queue, in which nobody holds. Returns `None` if the queue has to be read again.
+    /// both. If that znode's deletion is reported with its zxid, and no change of the own znode was reported before, no
+    /// earlier transaction has deleted the own znode, so it is this contender's turn. (If the same transaction deletes both,
+    /// that is as if the own znode were deleted right after.) This saves the round trip of another look at the queue, in
+    /// which nobody holds. Returns `None` if the queue has to be read again.
     async fn wait_as_next(&mut self, before: &str) -> Result<Option<Turn>> {
         let own = self.session().get_data(self.path()).watch();
         let watched = self.session().get_data(before).watch();
@@ -206,13 +207,17 @@ impl QueuePlace {
             Err(error) if error.is_no_node() => return Ok(Some(Turn::Gone)),
             own => self.own_watch = Some(own?.1),
         }
-        let event = match watched.await {
+        let ((_, stat), changed) = match watched.await {
             Err(error) if error.is_no_node() => return Ok(self.gone_of_planted_bug()),
-            watched => watched?.1.await?,
+            watched => watched?,
         };
-        let is_deletion = |event: &WatchedEvent| event.kind == EventKind::NodeDeleted && event.zxid.is_some();
-        let own_event = self.own_watch.as_mut().and_then(FutureExt::now_or_never);
-        Ok((is_deletion(&event) && own_event.is_none()).then_some(Turn::Ours))
+        let event = changed.await?;
+        let is_deletion = event.kind == EventKind::NodeDeleted && event.zxid.is_some();
+        // The end of a session deletes all its znodes at once, and may report this one's last.
+        let is_of_another = stat.ephemeral_owner != self.session().id().0;
+        // Without tokio's budget for tasks: an exhausted one would hide an event that is there.
+        let own_event = self.own_watch.as_mut().and_then(|watch| unconstrained(watch).now_or_never());
+        Ok((is_deletion && is_of_another && own_event.is_none()).then_some(Turn::Ours))
     }
 
     /// With [`Bug::MissingPredecessorMakesZnode`]: deletes this contender's znode, so that the contender creates another one.

@@ -38,6 +38,7 @@ where
 pub(crate) fn fired(event: Result<WatchedEvent>) -> Result<()> {
     match event {
         Ok(_) | Err(Error::WatchRemoved { .. }) => Ok(()),
+        Err(Error::AuthFailed) => Err(Error::AuthFailed),
         Err(_) => Err(Error::Closed),
     }
 }

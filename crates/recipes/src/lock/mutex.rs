@@ -8,7 +8,7 @@ use crate::{
     background::TaskGuard,
     error::Result,
     fencing::Fence,
-    queue_order::position,
+    queue_order::position_or_next,
     queue_place::{self, PlaceSpec, QueuePlace, Turn},
     session_retry,
 };
@@ -154,7 +154,7 @@ pub(crate) async fn wait_for_place(
             Some(running) => QueuePlace::take_while(session, spec, running).await?,
             None => QueuePlace::take_for_turn(session, spec).await?,
         };
-        match place.wait_for_turn(&[WORD], |queue, mine| position(queue, mine, WORD)).await? {
+        match place.wait_for_turn(&[WORD], |queue, mine| position_or_next(queue, mine, WORD)).await? {
             Turn::Ours => return Ok(place),
             Turn::Gone => place.forget(),
         }

@@ -20,7 +20,8 @@ const WORD: &str = "lease-";
 /// It is made from
 /// - a `u32`: a fixed number. All programs that use the semaphore must give the same.
 /// - a [`SharedCount`] that all programs share. Data that is no number counts as zero. The semaphore keeps the count
-///   followed, also if the program drops its own handle. After [`SharedCount::close`] the last value stays in force.
+///   followed, also if the program drops its own handle. After [`SharedCount::close`]
+///   changes by other clients are not seen.
 /// - a `watch::Receiver<i32>`: another source that all programs watch. When its sender is dropped, the last value stays
 ///   in force.
 #[derive(Debug, Clone)]

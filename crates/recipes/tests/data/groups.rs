@@ -190,7 +190,7 @@ async fn fence_of_a_former_owner_refuses_writes() {
     }
 }
 
-/// Whoever has taken the znode's place owns the item, though no member has come or gone.
+/// The client that has taken the znode's place owns the item, though no member has come or gone.
 #[tokio::test]
 async fn a_share_ends_with_the_znode_of_any_item() {
     let world = World::new().await;

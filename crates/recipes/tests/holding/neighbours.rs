@@ -2,7 +2,7 @@
 
 use crate::{
     servers::Servers,
-    world::{Held, Recipe, World, latch_watches, patiently},
+    world::{Held, Recipe, World, patiently},
 };
 use ostler_client::Client;
 use ostler_testkit::Counts;
@@ -30,7 +30,8 @@ fn have_come(queue: &Queue, come: usize, counts: &Counts) -> bool {
             let watches = come - 1 + more(3);
             return counts.ephemerals == come + more(2) && (watches..=watches + 1).contains(&counts.watches);
         }
-        Recipe::Latch | Recipe::Selector => (come, latch_watches(come)),
+        Recipe::Latch => (come, come),
+        Recipe::Selector => (come, come + more(2)),
         Recipe::Mutex => (come, come - 1 + more(2)),
         _ => (come, come - 1),
     };

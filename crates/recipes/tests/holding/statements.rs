@@ -1,6 +1,6 @@
 //! The promises of ZooKeeper's papers and tutorials about elections and locks, one by one.
 
-use crate::world::{Recipe, SESSION, World, connect, latch_watches, open_journal, patiently};
+use crate::world::{Recipe, SESSION, World, connect, open_journal, patiently};
 use ostler_client::{Client, ConnectionState};
 use ostler_recipes::{
     Error,
@@ -156,8 +156,7 @@ async fn r3_in_a_fair_election_leading_goes_in_the_order_of_arrival() {
         let latch = LeaderLatch::new(&world.client().await, "/fair", &number.to_string());
         latch.start();
         // In the queue before the next one comes.
-        let expected = (number + 1, latch_watches(number + 1));
-        world.until("in the queue", move |c| (c.ephemerals, c.watches) == expected).await;
+        world.until("in the queue", move |c| (c.ephemerals, c.watches) == (number + 1, number + 1)).await;
         latches.push(latch);
     }
     let ids: Vec<String> =
@@ -188,12 +187,11 @@ async fn r3_the_predecessors_death_does_not_make_a_leader() {
     for (place, client) in [&a, &b, &c].into_iter().enumerate() {
         let latch = LeaderLatch::new(client, "/fair", "");
         latch.start();
-        let expected = (place + 1, latch_watches(place + 1));
-        world.until("in the queue", move |n| (n.ephemerals, n.watches) == expected).await;
+        world.until("in the queue", move |n| (n.ephemerals, n.watches) == (place + 1, place + 1)).await;
         latches.push(latch);
     }
     b.close().await;
-    world.until("c watches a", |n| (n.ephemerals, n.watches) == (2, latch_watches(2))).await;
+    world.until("c watches a", |n| (n.ephemerals, n.watches) == (2, 2)).await;
     assert!(latches[0].has_leadership() && !latches[2].has_leadership());
     latches[0].close().await;
     patiently("c", latches[2].wait_for_leadership()).await.unwrap();

@@ -116,12 +116,6 @@ pub(crate) enum Recipe {
     Unfair,
 }
 
-/// The watches of this number of latches that came one after the other: the leader's and the next one's on their own
-/// znodes, and one of each but the leader on the znode before its own.
-pub(crate) fn latch_watches(latches: usize) -> usize {
-    latches + usize::from(latches > 1)
-}
-
 impl Recipe {
     pub(crate) const ALL: [Recipe; 8] = [
         Recipe::Mutex,
@@ -143,15 +137,16 @@ impl Recipe {
             Recipe::Write | Recipe::Read => (2, 1),
             // The one that waits has the lock and a lease that is too many.
             Recipe::SemaphoreMutex | Recipe::Semaphore => (3, 1),
-            // The leader watches itself.
-            Recipe::Latch | Recipe::Selector => (2, 3),
+            // The leader watches itself. A selector's queue is that of a lock.
+            Recipe::Latch => (2, 2),
+            Recipe::Selector => (2, 3),
             Recipe::Unfair => (1, 1),
         }
     }
 
     /// Whether the next in its queue watches its own znode, too.
     fn next_watches_itself(self) -> bool {
-        matches!(self, Recipe::Multi | Recipe::Mutex | Recipe::Latch | Recipe::Selector)
+        matches!(self, Recipe::Multi | Recipe::Mutex | Recipe::Selector)
     }
 
     /// As [`with_one_waiting`](Recipe::with_one_waiting), where the numbers of the znodes do not decide who is next: then

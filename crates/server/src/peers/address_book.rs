@@ -31,7 +31,7 @@ struct Pages {
     /// The new addresses of members whose greetings came from other addresses than those of the configuration. This happens
     /// while servers are restarted one by one with new server.N lines.
     moved: BTreeMap<ServerId, Member>,
-    /// This server in the last configuration that named it.
+    /// See [`AddressBook::own_member`].
     own: Option<Member>,
 }
 
@@ -64,17 +64,24 @@ impl AddressBook {
             *before = own;
             changed
         });
-        let own = all.iter().find_map(|membership| membership.servers.get(&self.me)).cloned();
+        let in_force = all.first().and_then(|in_force| in_force.servers.get(&self.me)).cloned();
+        let pending = all.iter().find_map(|membership| membership.servers.get(&self.me)).cloned();
         let members = all.into_iter().flat_map(|membership| membership.servers.clone()).collect();
         let mut pages = self.lock();
         (pages.members, pages.moved) = (members, BTreeMap::new());
-        pages.own = own.or(pages.own.take());
+        // A change that is not in force yet may be given up. Until then this server listens where it did.
+        pages.own = in_force.or(pages.own.take()).or(pending);
     }
 
     /// The addresses at which the other servers find this one. A server that the configuration does not name any more, or
     /// not yet, keeps its ports and still has to name them in its greetings.
     pub(crate) fn own_addresses(&self) -> Vec<PeerAddress> {
-        self.lock().own.as_ref().map_or_else(Vec::new, |own| own.addresses.clone())
+        self.own_member().map_or_else(Vec::new, |own| own.addresses)
+    }
+
+    /// This server in the last configuration that was in force and named it; in a pending one if there is none.
+    pub(crate) fn own_member(&self) -> Option<Member> {
+        self.lock().own.clone()
     }
 
     /// This server's entry in the configuration in force, now and after each change.
@@ -192,6 +199,9 @@ mod tests {
         assert_eq!(hosts(&book), ["b"], "a change that is not in force yet names it");
         book.replace([&others]);
         assert_eq!(hosts(&book), ["b"]);
+        let moved = Membership::parse("server.1=a:1:2\nserver.2=d:1:2").unwrap();
+        book.replace([&others, &moved]);
+        assert_eq!(hosts(&book), ["b"], "it listens there until the change is in force");
         book.replace([&Membership::parse("server.2=c:1:2").unwrap()]);
         assert_eq!(hosts(&book), ["c"]);
     }

@@ -111,7 +111,7 @@ impl ElectionDoor {
 
     /// Listens at this server's own addresses.
     pub(crate) async fn listen(&self) -> Result<Vec<TcpListener>, (String, io::Error)> {
-        match self.book.find(self.settings.me) {
+        match self.book.own_member() {
             Some(own) => addresses::listen(&own, Port::Election, self.settings.listen_on_all).await,
             None => Ok(Vec::new()),
         }
