@@ -87,7 +87,8 @@ pub enum Effect {
         /// The znode's absolute path; empty for a gap.
         path: String,
         /// The zxid of the change, from servers since 3.9. If there is one, each watch that was set before has reported
-        /// the changes of all earlier transactions, but for those of znodes that this client may not read. So there is none while watches are being set again on a new connection.
+        /// the changes of all earlier transactions, but for those of znodes that this client may not read. So there is
+        /// none while watches are being set again on a new connection.
         zxid: Option<Zxid>,
     },
     /// Watches that have ended with their session, without an event.

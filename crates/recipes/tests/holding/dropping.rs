@@ -91,13 +91,14 @@ async fn a_dropped_guard_is_released_in_the_background_however_long_that_takes()
         proxy.block();
         patiently(recipe, held.fence.session().suspended()).await;
         drop(held);
+        let watches = 1 + usize::from(recipe.next_watches_itself());
         let other_holds = async { recipe.hold_first(&other, "/a").await };
         let mut other_holds = std::pin::pin!(other_holds);
         // It is connected, and has to wait; the dropped one has no connection to release with.
         tokio::select! {
             biased;
             _ = &mut other_holds => panic!("{recipe:?}: nothing can have been released"),
-            () = world.until("waits", |c| c.watches >= 1 && c.connections == 1) => {}
+            () = world.until("waits", move |c| c.watches == watches && c.connections == 1) => {}
         }
         proxy.heal();
         let next = patiently(recipe, other_holds).await;

@@ -145,7 +145,7 @@ impl Recipe {
     }
 
     /// Whether the next in its queue watches its own znode, too.
-    fn next_watches_itself(self) -> bool {
+    pub(crate) fn next_watches_itself(self) -> bool {
         matches!(self, Recipe::Multi | Recipe::Mutex | Recipe::Selector)
     }
 

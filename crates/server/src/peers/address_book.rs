@@ -58,13 +58,12 @@ impl AddressBook {
     /// Replaces the configurations. The first is in force; where they differ, a later one counts.
     pub(crate) fn replace<'m>(&self, all: impl IntoIterator<Item = &'m Membership>) {
         let all: Vec<&Membership> = all.into_iter().collect();
-        let own = all.first().and_then(|in_force| in_force.servers.get(&self.me)).cloned();
+        let in_force = all.first().and_then(|in_force| in_force.servers.get(&self.me)).cloned();
         self.own.send_if_modified(|before| {
-            let changed = *before != own;
-            *before = own;
+            let changed = *before != in_force;
+            before.clone_from(&in_force);
             changed
         });
-        let in_force = all.first().and_then(|in_force| in_force.servers.get(&self.me)).cloned();
         let pending = all.iter().find_map(|membership| membership.servers.get(&self.me)).cloned();
         let members = all.into_iter().flat_map(|membership| membership.servers.clone()).collect();
         let mut pages = self.lock();
