@@ -196,6 +196,7 @@ def checks(args, port):
             Check("session-ends", "ensemble.session_ends", common + quick),
             Check("reconfig", "ensemble.reconfig", common),
             Check("unlisted", "ensemble.unlisted", common),
+            Check("old-data", "ensemble.old_data", common),
             Check("local-sessions", "ensemble.local_sessions", common + quick),
             Check("read-only", "ensemble.read_only", common + quick),
             Check("observers", "ensemble.observers", common + (["--peers", "java3.9"] if args.quick else [])),
@@ -237,7 +238,7 @@ def checks(args, port):
         ],
         "examples": [
             Check("examples-" + name, "examples.run", common + ["--only", name])
-            for name in ("jobs", "config", "gateway", "shards", "rate")
+            for name in ("jobs", "config", "gateway", "shards", "rate", "end")
         ]
         + [Check("examples-page", "examples.page", common)],
         "chaos": [Check("chaos-checks", "chaos.tests.run", []), Check("chaos", "chaos.run", common + ["--short"])]

@@ -42,7 +42,8 @@ from harness.session import ConnectionLost, Refused, Session
 PATIENCE_S = 10
 FILE = "zookeeper_audit.log"
 LOGGER = "audit.Slf4jAuditLogger: "
-LOG4J = """<Configuration status="WARN">
+# Without its own shutdown hook: that one runs beside Java's, and could close the log before the line `serverStop`.
+LOG4J = """<Configuration status="WARN" shutdownHook="disable">
   <Appenders>
     <Console name="c" target="SYSTEM_ERR"><PatternLayout pattern="%%d %%p %%c{1} %%m%%n"/></Console>
     <File name="audit" fileName="%s"><PatternLayout pattern="%%d{ISO8601} %%p %%c{2}: %%m%%n"/></File>

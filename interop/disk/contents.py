@@ -176,10 +176,20 @@ def _refusals(s):
 
 
 def _churn(s):
-    """Enough writes that a small snapCount makes snapshots in between, and leaves a tail of log."""
+    """Enough writes that a small snapCount makes snapshots in between, and leaves a tail of log.
+
+    Each new znode has an ACL of its own. Java writes the ACLs of a snapshot before the znodes, so its snapshots can
+    have znodes whose ACL they lack."""
     s.create("/churn", b"0")
-    for _ in range(6):
-        _all(s, [(SET_DATA, set_body("/churn", b"%d" % n)) for n in range(100)])
+    owner = (31, "digest", digest_id(USER))
+    for burst in range(6):
+        sets = [(SET_DATA, set_body("/churn", b"%d" % n)) for n in range(50)]
+        bodies = [
+            create_body("/churn/%d-%d" % (burst, n), b"", acl=[owner, (1, "ip", "10.%d.%d.1" % (burst, n))])
+            for n in range(50)
+        ]
+        creates = [(CREATE, body) for body in bodies]
+        _all(s, [request for pair in zip(sets, creates, strict=True) for request in pair])
         time.sleep(0.05)  # a snapshot is written beside the writes
 
 

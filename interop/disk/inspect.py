@@ -49,6 +49,7 @@ class Inspection:
         self.folder = work_folder("inspect")
         self.data = os.path.join(self.folder, "data")
         self.settings = {**contents.SETTINGS, **SMALL, **VARIANTS[variant]}
+        self.without_acl = 0
 
     def run(self):
         with Server(self.peer, self.folder, self.port, self.settings) as server:
@@ -61,7 +62,12 @@ class Inspection:
         znodes = sum(self._compare_snapshot(snapshot) for snapshot in snapshots)
         self._ask_about_folder(records)
         self._repair(logs[-1])
-        return "%d transactions, %d znodes of %d snapshots" % (records, znodes, len(snapshots))
+        return "%d transactions, %d znodes of %d snapshots, %d without their ACL" % (
+            records,
+            znodes,
+            len(snapshots),
+            self.without_acl,
+        )
 
     def _files(self, kind):
         return glob.glob(self.data + "/version-2/%s.*" % kind)
@@ -101,6 +107,7 @@ class Inspection:
         ours = {line["path"]: line for line in lines if line["kind"] == "znode"}
         theirs = {block[0]: dict(map(fact_of, filter(None, block[1:]))) for block in blocks if block[0]}
         expect_equal(sorted(ours), sorted(theirs), "paths in " + snapshot)
+        self.without_acl += sum(our["acl"] is None for our in ours.values())
         for path, facts in theirs.items():
             compare_znode(path, facts, ours[path])
         known = sorted((line["session"], line["timeout_ms"]) for line in lines if line["kind"] == "session")

@@ -5,10 +5,12 @@ import json
 from ensemble.cluster import patiently
 from examples.stage import Stage, wait_until
 from harness.outcome import expect_equal
+from harness.protocol import OPEN, Acl
 from harness.session import Refused, Session
 
 SESSION_MS = 1500
-PATH = "/config"
+PATH, UNREADABLE = "/config", "/unreadable"
+NOT_READABLE = (Acl(30, "world", "anyone"),)
 WRITES = 30
 USES = r"^uses version (\d+): (\d+) workers say \"(.*)\"$"
 KEEPS = r"^keeps version (\d+) with \d+ workers: version (\d+) is broken"
@@ -76,6 +78,26 @@ def check_uses(watcher, writer):
     return len(used)
 
 
+def check_unreadable(stage):
+    """A znode that may not be read: the watcher says so, keeps what it has, and uses the znode as soon as it may."""
+    session = Session(stage.any_port(), 5000)
+    session.create(UNREADABLE, good(0), acl=NOT_READABLE)
+    watcher = stage.start("config-watcher", "of an unreadable one", SESSION_MS, "--path", UNREADABLE)
+    watcher.wait_for("waits for a first good configuration: the znode cannot be read: ")
+    session.set_acl(UNREADABLE, OPEN)
+    wait_for_use([watcher], 0)
+    session.set_acl(UNREADABLE, NOT_READABLE)
+    session.close()
+    # There is no event for that: the watcher hears of it when it connects again, to any server.
+    for member in stage.cluster.running():
+        member.kill()
+        member.start()
+        stage.cluster.wait_quorum()
+    watcher.wait_for("keeps version 0 with 1 workers: the znode cannot be read: ")
+    watcher.show()
+    watcher.stop()
+
+
 def check(args):
     with Stage(args, "config") as stage:
         writer = Writer(stage)
@@ -98,7 +120,7 @@ def check(args):
                 print("kill -9 of a watcher, which is started again", flush=True)
             writer.write(good(number))
             writer.write(BROKEN[number % len(BROKEN)])
-        stage.kill_leader()
+        server = stage.kill_leader()
         last = writer.write(good(WRITES + 1))
         wait_for_use(watchers, last)
         broken = writer.write(BROKEN[1])
@@ -111,6 +133,9 @@ def check(args):
         for watcher in watchers:
             watcher.stop()
         used = [check_uses(watcher, writer) for watcher in stage.instances]
+        server.start()
+        stage.cluster.wait_quorum()
+        check_unreadable(stage)
     return "version %d in use at the end, %d broken ones never; %s configurations used" % (
         last,
         WRITES + 2,

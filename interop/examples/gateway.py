@@ -1,12 +1,12 @@
-"""The gateway: requests are answered while instances of the service are killed and paused, and servers are killed."""
+"""The gateway: requests are answered while instances of the service are killed and paused, and servers are killed. Then
+the same with instances that behave badly: blame.py."""
 
 import itertools
 import threading
 import time
-import urllib.error
-import urllib.request
 
-from examples.stage import Stage, wait_until
+from examples import blame
+from examples.stage import Stage, answer, wait_until
 from harness.outcome import expect, expect_equal
 
 SESSION_MS = 1500
@@ -42,16 +42,6 @@ class Load:
     def end(self):
         self._end.set()
         self._thread.join(10)
-
-
-def answer(url):
-    try:
-        with urllib.request.urlopen(url, timeout=10) as reply:
-            return reply.status, reply.read().decode()
-    except urllib.error.HTTPError as refused:
-        return refused.code, refused.read().decode()
-    except OSError as lost:
-        return 0, str(lost)
 
 
 def look(load, began, what):
@@ -127,6 +117,7 @@ def check(args):
         gateway.show()
         statuses = {one[1] for one in load.answers}
         expect(statuses <= {200, 503}, "answers with other codes: %s" % statuses)
+        blame.check(stage)
     return "%d requests; none failed while an instance was left, and the first was answered %.0f ms after a start" % (
         len(load.answers),
         1000 * took,

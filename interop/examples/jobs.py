@@ -1,7 +1,8 @@
 """The job scheduler: no result of a deposed leader gets into the database.
 
 A leader is stopped by SIGSTOP in the midst of a job until another one leads; its write is refused when it goes on. Then
-the leading instance is killed, the leading server, and at last an instance ends by SIGTERM."""
+the leading instance is killed, the leading server, and an instance ends by SIGTERM. At last the database does not
+answer, and has a token that no leader has had."""
 
 from examples.postgres import Postgres
 from examples.stage import Stage, wait_until
@@ -75,6 +76,31 @@ def check_table(database, instances):
     return len(rows), len({token for _, token, _ in rows})
 
 
+def check_silence(stage, options, database):
+    """A database that does not answer: the leader ends, and the next one has its turn. Returns both."""
+    leader = stage.start("job-scheduler", "silenced", SESSION_MS, "--name", "silenced", *options)
+    leader.wait_for("leads, with token")
+    following = stage.start("job-scheduler", "next", SESSION_MS, "--name", "next", *options)
+    following.wait_for("waits to be elected")
+    with database.locked("leader"):
+        leader.wait_for("NoAnswerWithin")
+    expect(leader.process.wait(10) != 0, "an instance without an answer of the database has ended with 0")
+    wait_until("a leader after that", lambda: token_of(following) > token_of(leader))
+    wait_for_more(database, "after the database was silent")
+    print("the database is silent: the leader ends, and another one leads", flush=True)
+    return leader, following
+
+
+def check_reset(leader, stage, options, database):
+    """The database has a token that no leader of this ensemble has had: the leader ends, and the next one as well."""
+    database.rows("UPDATE leader SET token = token + (1::bigint << 40)")
+    after = stage.start("job-scheduler", "after", SESSION_MS, "--name", "after", *options)
+    for one in (leader, after):
+        one.wait_for("was the data of the servers reset")
+        expect(one.process.wait(10) != 0, "an instance with a smaller token has ended with 0")
+    print("a larger token in the database: each instance ends, and says so", flush=True)
+
+
 def check(args):
     with Postgres(args.port + 90) as database, Stage(args, "jobs") as stage:
         options = ("--postgres", database.address(), "--job-ms", "150", "--pause-ms", "50")
@@ -104,5 +130,8 @@ def check(args):
         wait_for_more(database, "after SIGTERM")
         other.stop()
         other.show()
+
+        instances += check_silence(stage, options, database)
         results, leaderships = check_table(database, instances)
+        check_reset(instances[-1], stage, options, database)
     return "%d results of %d leaderships in order, a paused leader refused" % (results, leaderships)

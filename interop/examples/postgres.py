@@ -83,10 +83,26 @@ class Postgres:
         if p.returncode:
             raise Mismatch("%s: %s" % (" ".join(words[:3]), (p.stdout + p.stderr)[-700:]))
 
+    def _psql(self, *words):
+        options = ["-X", "-A", "-t", "-F", "\t", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
+        return [program("psql"), *options, *words, USER]
+
+    @contextlib.contextmanager
+    def locked(self, table):
+        """Statements about the table have no answer meanwhile."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(self._psql("-q"), stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True) as psql:
+            psql.stdin.write("BEGIN; LOCK TABLE %s;\n\\echo locked\n" % table)
+            psql.stdin.flush()
+            said = psql.stdout.readline()
+            if said != "locked\n":
+                raise Mismatch("LOCK TABLE %s: %s" % (table, said))
+            yield
+            psql.stdin.close()  # its transaction ends with it
+
     def rows(self, sql):
         """The rows of a query, each as a list of texts."""
-        words = [program("psql"), "-X", "-A", "-t", "-F", "\t", "-h", "127.0.0.1", "-p", str(self.port), "-U", USER]
-        p = subprocess.run([*words, "-c", sql, USER], capture_output=True, text=True, check=False)
+        p = subprocess.run(self._psql("-c", sql), capture_output=True, text=True, check=False)
         if p.returncode:
             raise Mismatch("%s: %s" % (sql, p.stderr[-500:]))
         return [line.split("\t") for line in p.stdout.splitlines()]

@@ -1,11 +1,11 @@
 """Runs the example programs of crates/examples at three servers, and kills servers and instances of the programs. What
 may not happen is looked for from outside.
 
-python3 interop/run.py examples.run [--server CMD] [--port N] [--only jobs,config,gateway,shards,rate]"""
+python3 interop/run.py examples.run [--server CMD] [--port N] [--only jobs,config,gateway,shards,rate,end]"""
 
 import time
 
-from examples import config, gateway, jobs, rate, shards
+from examples import config, end, gateway, jobs, rate, shards
 from harness.outcome import Skip, conclude, expect
 from harness.server import arguments
 
@@ -15,6 +15,7 @@ CHECKS = {
     "gateway": gateway.check,
     "shards": shards.check,
     "rate": rate.check,
+    "end": end.check,
 }
 
 

@@ -10,12 +10,15 @@ import time
 from ensemble.cluster import patiently
 from examples.stage import Stage, wait_until
 from harness.outcome import expect, expect_equal
+from harness.protocol import Acl
 from harness.server import command
 from harness.session import Refused, Session
 
 SESSION_MS = 1500
 SHARDS = 8
-LOCKS, PROGRESS = "/examples/shards/pool/locks", "/examples/shards/progress"
+READ = 1  # the right
+LOCKS, PARTY = "/examples/shards/pool/locks", "/examples/shards/pool/party"
+PROGRESS = "/examples/shards/progress"
 WORKS, STOPS = r"^works on (.*)$", r"^stops (.*): "
 
 
@@ -147,6 +150,22 @@ def steps_of(log):
                 yield path.rpartition("/")[2], json.loads(data)
 
 
+def check_error(stage, view, worker):
+    """A worker that ends with an error closes its session: so its shards and its membership are gone at once."""
+    session = Session(stage.any_port())
+    session.set_acl(PROGRESS + "/000", (Acl(READ, "world", "anyone"),))
+    session.close()
+    failing = worker("failing")
+    failing.wait_for("works on 000")
+    expect(failing.process.wait(10) != 0, "a worker that may not write has ended with 0")
+    session = Session(stage.any_port())
+    gone_within = SESSION_MS / 1000 / 3
+    wait_until("the end of a failed worker's membership", lambda: not session.children(PARTY), gone_within)
+    wait_until("the end of a failed worker's ownership", lambda: not view.owners(), gone_within)
+    session.close()
+    print("a worker ends with an error: its shards are free at once", flush=True)
+
+
 def check(args):
     with Stage(args, "shards") as stage:
 
@@ -181,4 +200,5 @@ def check(args):
         four.show(count=4)
         found = check_spans([one, two, three, four], pauses)
         steps = check_log(args, stage.cluster[server.number % 3 + 1])
+        check_error(stage, view, worker)
     return "%d times a worker had a shard, never two at once; %d steps in the order of the tokens" % (found, steps)

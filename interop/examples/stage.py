@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from typing import NamedTuple
 
 from ensemble.cluster import Cluster
@@ -129,6 +131,17 @@ class Stage:
     def any_port(self):
         """The client port of a server that runs."""
         return self.cluster.running()[0].port
+
+
+def answer(url):
+    """(status, text) of a GET; the status 0 if there is no answer."""
+    try:
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            return reply.status, reply.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+    except OSError as lost:
+        return 0, str(lost)
 
 
 def wait_until(what, ask, timeout=15.0, look_every=0.02):

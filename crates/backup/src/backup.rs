@@ -15,7 +15,7 @@ use ostler_storage::{
     disk::OsDisk,
     epochs::{EpochFile, read_epoch, read_unfinished_epoch},
     folders::DataFolders,
-    names::parse_snapshot_name,
+    snapshot::find_snapshots,
     txnlog::LogImage,
 };
 use std::{
@@ -233,7 +233,7 @@ impl<'s> Backup<'s> {
             self.overtaken = 0;
         }
         let due = self.bytes_since_base > self.options.rebase_bytes.max(2 * self.part.base.bytes);
-        if due && newest_name(&self.options.folders.snapshots)? > self.part.base.zxid {
+        if due && newest_snapshot(&self.options.folders.snapshots)? > self.part.base.zxid {
             self.begin_anew(false)?;
         }
         Ok(report)
@@ -331,7 +331,7 @@ impl<'s> Backup<'s> {
     /// snapshot before the server serves, and before the log goes on.
     fn leads_to(&self, limit: Zxid) -> Result<bool> {
         let last = self.last();
-        Ok(last.epoch() >= limit.epoch() || newest_name(&self.options.folders.snapshots)? <= last)
+        Ok(last.epoch() >= limit.epoch() || newest_snapshot(&self.options.folders.snapshots)? <= last)
     }
 
     fn note_epochs(&mut self) -> Result<()> {
@@ -421,16 +421,9 @@ fn source(options: &BackupOptions) -> Result<Source> {
     })
 }
 
-/// The zxid in the name of the newest snapshot file.
-fn newest_name(dir: &Path) -> Result<Zxid> {
-    let mut newest = Zxid::ZERO;
-    for entry in fs::read_dir(dir).during("list", dir)? {
-        let name = entry.during("list", dir)?.file_name();
-        if let Some((zxid, _)) = name.to_str().and_then(parse_snapshot_name) {
-            newest = newest.max(zxid);
-        }
-    }
-    Ok(newest)
+/// The zxid of the newest snapshot file.
+fn newest_snapshot(dir: &Path) -> Result<Zxid> {
+    Ok(find_snapshots(&OsDisk, dir)?.first().map_or(Zxid::ZERO, |newest| newest.zxid))
 }
 
 fn random_name() -> Result<String> {

@@ -15,6 +15,7 @@ use ostler_storage::{
     StorageError,
     disk::{Disk, DiskFile, FileIdentity, OsDisk},
     error::Refusal,
+    names::snapshot_name,
     snapshot::{SnapshotFile, SnapshotNode, SnapshotSink, find_snapshots, read_snapshot},
 };
 use sha2::{Digest, Sha256};
@@ -61,8 +62,7 @@ pub(crate) fn find(snapshots: &Path) -> Result<Found> {
 /// Copies a snapshot to `folder` of the store. `None` if it was removed meanwhile.
 pub(crate) fn copy(store: &Store, folder: &str, found: &Found, logs: &Path) -> Result<Option<Base>> {
     let (file, exact_from) = (&found.file, found.exact_from);
-    let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or("snapshot");
-    let object = format!("{folder}/{name}");
+    let object = format!("{folder}/{}", snapshot_name(file.zxid, file.compression));
     let Some((reader, identity)) = open(&file.path)? else { return Ok(None) };
     let stored = store.put_file(&object, reader, &file.path)?;
     // A purge gives the file another name before it writes anything else into it. A Java server that starts writes the
@@ -100,7 +100,8 @@ fn time_of_snapshot(found: &Found, logs: &Path) -> Result<Option<i64>> {
 
 /// Whether a base of the backup is a copy of this file.
 pub(crate) fn is_copy(file: &SnapshotFile, base: &Base) -> Result<bool> {
-    let same_name = file.path.file_name().and_then(|name| name.to_str()) == base.object.rsplit('/').next();
+    let name = snapshot_name(file.zxid, file.compression);
+    let same_name = base.object.rsplit('/').next() == Some(&*name);
     match open(&file.path)? {
         Some((reader, _)) if same_name => Ok(sum(reader).during("read", &file.path)? == base.stored()),
         _ => Ok(false),

@@ -21,7 +21,7 @@ use ostler_storage::{
     disk::OsDisk,
     epochs::{EpochFile, write_epoch},
     folders::DataFolders,
-    names::{Compression, parse_log_name, parse_snapshot_name},
+    names::{Compression, parse_log_name},
     snapshot::{SnapshotDigest, SnapshotTarget, SnapshotTrailer, SnapshotWriter},
 };
 use ostler_tree::{FrozenTree, Tree};
@@ -218,7 +218,8 @@ fn find_data(folder: &Path) -> Result<Option<String>> {
     for entry in entries {
         let name = entry.during("list", folder)?.file_name().to_string_lossy().into_owned();
         let is_data = parse_log_name(&name).is_some()
-            || parse_snapshot_name(&name).is_some()
+            // Java takes `snapshot.5.tmp` for a snapshot, too.
+            || name.starts_with("snapshot.")
             || ["acceptedEpoch", "currentEpoch"].contains(&&*name);
         if is_data {
             return Ok(Some(name));

@@ -94,7 +94,7 @@ fn may_pass(error: &Error) -> bool {
     match error.code() {
         Some(code) => [ErrorCode::NewConfigNoQuorum, ErrorCode::ReconfigInProgress, ErrorCode::BadVersion]
             .contains(&code),
-        None => !matches!(error, Error::AuthFailed | Error::Closed),
+        None => !error.is_closed(),
     }
 }
 

@@ -152,13 +152,26 @@ mod tests {
         }
     }
 
+    /// Time earns nothing, and one retry is saved up at most.
+    fn by_requests(percent: u32) -> RetryTokens {
+        RetryTokens::new(RetryBudget::new().percent(percent).per_second(0).saved_max(1), at(0))
+    }
+
     #[test]
     fn retries_earn_no_further_retries() {
-        let budget = RetryBudget::new().percent(100).per_second(0).saved_max(1);
-        let mut tokens = RetryTokens::new(budget, at(0));
+        let mut tokens = by_requests(100);
         assert!(tokens.take(at(0), 10));
         assert!(!tokens.take(at(0), 11), "the one request since is the retry");
         assert!(tokens.take(at(0), 12));
+    }
+
+    #[test]
+    fn ten_percent_are_one_retry_for_ten_requests() {
+        let mut tokens = by_requests(10);
+        assert!(tokens.take(at(0), 10));
+        // The retry is one of the requests.
+        assert!(!tokens.take(at(0), 20), "nine requests");
+        assert!(tokens.take(at(0), 21), "the tenth");
     }
 
     #[test]

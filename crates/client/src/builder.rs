@@ -225,8 +225,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether the client opens a new session after a lost one; on by default. Otherwise the client is closed with its
-    /// session.
+    /// Whether the client opens a new session after a lost one; on by default. Otherwise the client ends with its session:
+    /// each later operation fails with [`Error::SessionExpired`].
     pub fn new_session_after_loss(mut self, wanted: bool) -> Self {
         self.config.new_session_after_loss = wanted;
         self

@@ -115,7 +115,7 @@ impl Following {
             };
             match ended {
                 None => continue,
-                Some(Error::Closed | Error::AuthFailed) => return,
+                Some(error) if error.is_closed() => return,
                 Some(error) => {
                     if refused == 0 && error.code().is_some() {
                         tracing::warn!(%error, "the ensemble's configuration cannot be read");

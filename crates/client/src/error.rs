@@ -300,9 +300,11 @@ impl Error {
     }
 
     /// Whether a later try may succeed, at the same server or another one:
-    /// [connection trouble](Error::is_connection_trouble), a read-only server, or a session that has moved. For loops of
-    /// the caller; the client itself tries again only after connection trouble. False for [`Error::SessionChanged`]: a
-    /// handle that is bound to a session which is over never succeeds again.
+    /// [connection trouble](Error::is_connection_trouble), no server that answers the first connection
+    /// ([`Error::Unreachable`]), a read-only server, or a session that has moved. For loops of the caller; the client
+    /// itself tries again only after connection trouble. False for [`Error::SessionChanged`]: a handle that is bound to a
+    /// session which is over never succeeds again. False for [`Error::SessionExpired`] as well: in a loop that goes on in
+    /// the next session, ask [`is_session_over`](Error::is_session_over) too.
     ///
     /// **A write that is repeated may be done twice**: this is also true after [`Error::ConnectionLoss`] and
     /// [`Error::Undecided`] of a write that may have been done. A sequential create then leaves two znodes, and a setData
@@ -310,6 +312,7 @@ impl Error {
     /// [`is_outcome_unknown`](Error::is_outcome_unknown) first: if it is true, read what is there before a repetition.
     pub fn is_retryable(&self) -> bool {
         self.is_connection_trouble()
+            || matches!(self, Error::Unreachable { .. })
             || matches!(self.code(), Some(ErrorCode::NotReadOnly | ErrorCode::SessionMoved))
     }
 
@@ -326,9 +329,14 @@ impl Error {
         matches!(self.last_try(), Error::SessionChanged { .. }) || self.is_session_expired()
     }
 
-    /// Whether the client was closed, so that no later try succeeds: [`Error::Closed`].
+    /// Whether the client has ended, so that no later try succeeds: it was closed ([`Error::Closed`]), or the server refused
+    /// its credentials ([`Error::AuthFailed`]). Java's client is not alive in the same two cases.
+    /// [`Client::add_auth`](crate::Client::add_auth) is an exception: after its `AuthFailed` the client goes on without
+    /// that identity. A client that opens no
+    /// [new session after a loss](crate::ClientBuilder::new_session_after_loss) answers with [`Error::SessionExpired`]
+    /// once its session is over; this is false for that error.
     pub fn is_closed(&self) -> bool {
-        matches!(self.last_try(), Error::Closed)
+        matches!(self.last_try(), Error::Closed | Error::AuthFailed)
     }
 }
 
@@ -397,5 +405,13 @@ mod tests {
         assert!(!undecided.is_retryable() && undecided.is_outcome_unknown());
         let lost = Error::ConnectionLoss { operation: "create", path: "/a".into() };
         assert!(lost.is_retryable() && lost.is_outcome_unknown());
+    }
+
+    #[test]
+    fn a_client_that_was_closed_or_refused_has_ended() {
+        for ended in [|| Error::Closed, || Error::AuthFailed] {
+            assert!(ended().is_closed() && Error::Undecided { last: Box::new(ended()) }.is_closed());
+        }
+        assert!(!Error::ConnectionLoss { operation: "create", path: "/a".into() }.is_closed());
     }
 }

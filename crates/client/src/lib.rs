@@ -85,9 +85,9 @@
 //!
 //! # Connection loss
 //! If the connection is lost between request and reply, the operation may have been done or not. The client repeats
-//! reads, and writes with `idempotent`, `protected` or `guaranteed`, by its [`RetryPolicy`]. Any other write returns
-//! [`Error::ConnectionLoss`]. If a repeated write ends with another error, it returns [`Error::Undecided`], because an
-//! earlier try may have been done. [`Error::is_outcome_unknown`] is true for both errors.
+//! reads, and writes with `idempotent`, `protected`, `guaranteed` or `or_set_data`, by its [`RetryPolicy`]. Any other
+//! write returns [`Error::ConnectionLoss`]. If a repeated write ends with another error, it returns
+//! [`Error::Undecided`], because an earlier try may have been done. [`Error::is_outcome_unknown`] is true for both errors.
 //!
 //! # How long an operation takes
 //! One try ends in one of these times:
@@ -105,20 +105,43 @@
 //! [`RetryPolicy::at_most`] shortens that. For a fixed limit, put `tokio::time::timeout` around the operation; a write
 //! that was sent may be done nevertheless.
 //!
+//! # TLS and logins
+//! ```no_run
+//! # async fn f() -> Result<(), Box<dyn std::error::Error>> {
+//! # #[cfg(feature = "tls")]
+//! # {
+//! use ostler_client::Client;
+//!
+//! let authority = std::fs::read("ca.pem")?;
+//! let client = Client::builder("zk1:2281,zk2:2281,zk3:2281/app")
+//!     .tls_pem(&authority)?
+//!     .auth("digest", "user:password")
+//!     .connect()
+//!     .await?;
+//! # }
+//! # Ok(()) }
+//! ```
+//!
+//! `ClientBuilder::tls_pem_with_key` also shows a certificate to servers that ask for one, `tls_stores` reads Java's key
+//! stores, and `sasl_digest_md5` and `sasl_gssapi` log in by SASL.
+//!
 //! # Dropping
 //! Dropping a future does not take back a request that was sent. If a protected create or a guaranteed delete is
 //! dropped, the znode is deleted in the background. Dropping a [`Watch`] or [`WatchStream`] removes it at the server.
 //! Dropping the last [`Client`] closes the session; this needs the runtime to live on. A program that ends at once should
 //! call [`Client::close`].
 //!
-//! # Without tokio
-//! [`blocking`] has the same client for programs that block.
+//! In `tokio::select!` these can be dropped and asked again without a loss: `next` of each stream, [`Session::suspended`],
+//! and `&mut` of a [`Watch`] or an operation. A write that is dropped may be done.
+//!
+//! # For programs that block
+//! [`blocking`] has this client without `async`: tokio runs in a thread of its own.
 //!
 //! # Features
 //! | Feature | On by default | Gives |
 //! |---|---|---|
-//! | `ring` | yes | TLS with the cryptography of ring |
-//! | `aws-lc-rs` | | TLS with the cryptography of aws-lc-rs, whose C code is compiled. With both features ring is used. |
+//! | `ring` | yes | TLS with the cryptography of ring. It needs a C compiler. |
+//! | `aws-lc-rs` | | TLS with the cryptography of aws-lc-rs. It needs a C compiler. With both features ring is used. |
 //! | `tls` | yes | TLS. Without `ring` and `aws-lc-rs` it needs a rustls provider that the program installs at its start. |
 //! | `key-stores` | yes | key stores of Java clients: JKS, PKCS12, encrypted keys |
 //! | `native-roots` | | the authorities that the operating system trusts |

@@ -23,6 +23,7 @@ use ostler_storage::{
 use ostler_tree::{DetachedZnode, FrozenTree, Tree, TreeEvent};
 use std::{
     collections::HashMap,
+    fmt,
     io::{self, Read, Write},
     time::Instant,
 };
@@ -64,6 +65,21 @@ impl TreeBuilder {
         }
         let acl = (acl, self.acls.get(&acl).map(Vec::as_slice));
         self.tree.restore_detached(node, acl).map_err(Refusal::from)
+    }
+
+    fn drop_orphans(&mut self) {
+        let orphans = self.tree.drop_orphaned_ephemerals();
+        if !orphans.is_empty() {
+            tracing::warn!(znodes = orphans.len(), "ephemerals of sessions that are gone were dropped");
+        }
+    }
+}
+
+/// Logs the paths of the znodes without an ACL, the first few of them.
+fn warn_of_closed(paths: &[impl fmt::Debug], message: &'static str) {
+    const SHOWN: usize = 5;
+    if !paths.is_empty() {
+        tracing::warn!(znodes = paths.len(), paths = ?&paths[..paths.len().min(SHOWN)], "{message}");
     }
 }
 
@@ -120,10 +136,16 @@ pub fn read_stream(input: impl Read, zxid: Zxid, types: ExtendedTypes) -> Result
         return Err(BodyError::Malformed(JuteError::Truncated));
     }
     builder.tree.finish_restore(zxid, std::mem::take(&mut builder.sessions), None);
+    warn_of_closed(
+        &builder.tree.take_znodes_without_acl(),
+        "the leader's tree came without the ACL of these znodes: until a transaction sets it, nobody but the super user \
+         can read or change them",
+    );
     Ok((builder.tree, reader.into_rest()))
 }
 
-/// Reads one snapshot file. Its last zxid is the one at its end; `None` if the file has none there.
+/// Reads one snapshot file. Its last zxid is the one at its end; `None` if the file has none there. The file can lack
+/// the ACLs of znodes: see [`Tree::take_znodes_without_acl`].
 pub fn read_file(
     disk: &dyn Disk,
     file: &SnapshotFile,
@@ -135,10 +157,7 @@ pub fn read_file(
     let sessions = std::mem::take(&mut builder.sessions);
     let digest = trailer.digest.map(|digest| digest.zxid);
     builder.tree.finish_restore(zxid.unwrap_or(file.zxid), sessions, digest);
-    let orphans = builder.tree.drop_orphaned_ephemerals();
-    if !orphans.is_empty() {
-        tracing::warn!(znodes = orphans.len(), "ephemerals of sessions that are gone were dropped");
-    }
+    builder.drop_orphans();
     Ok((builder.tree, zxid))
 }
 
@@ -186,7 +205,7 @@ pub struct RestoreOptions {
 }
 
 /// Restores the state from the newest snapshot and the log after it. Ephemerals without a session, which a fuzzy snapshot
-/// of Java can have, are dropped.
+/// of Java can have, are dropped. If neither defines the ACL of a znode, only the super user can read or change it.
 pub fn restore(
     disk: &dyn Disk,
     folders: &DataFolders,
@@ -202,10 +221,12 @@ pub fn restore(
         tracing::warn!("{note}");
     }
     if recovered.origin != Origin::Fresh {
-        let orphans = builder.tree.drop_orphaned_ephemerals();
-        if !orphans.is_empty() {
-            tracing::warn!(znodes = orphans.len(), "ephemerals of sessions that are gone were dropped");
-        }
+        builder.drop_orphans();
+        warn_of_closed(
+            &builder.tree.take_znodes_without_acl(),
+            "neither snapshot nor log has the ACL of these znodes: nobody but the super user can read or change them; \
+             set an ACL as the super user",
+        );
     }
     Ok(Restored { tree: builder.tree, recovered, snapshot_loaded_at: builder.snapshot_loaded_at })
 }

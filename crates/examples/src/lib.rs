@@ -3,10 +3,19 @@
 //! `docs/examples.md` says what each program shows, and how to run it.
 #![deny(missing_docs)]
 
+use axum::Router;
 use ostler_client::{Client, Result, RetryPolicy};
 use std::{io::IsTerminal, time::Duration};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+    time::{sleep, timeout},
+};
 use tracing_subscriber::EnvFilter;
+
+/// How long a program that ends waits for others: for servers, or for its own clients.
+const PATIENCE_AT_END: Duration = Duration::from_secs(5);
 
 /// The options of a program's connection.
 #[derive(Debug, Clone, clap::Args)]
@@ -66,4 +75,46 @@ pub async fn stop_signal() -> std::io::Result<()> {
     }
     tracing::info!("ends");
     Ok(())
+}
+
+/// Waits until a program has given back what it holds, so that others need not wait until its session expires. Without a
+/// connection to a server that could take for ever, so this returns `None` after five seconds.
+pub async fn give_back<T>(returned: impl Future<Output = T>) -> Option<T> {
+    let returned = timeout(PATIENCE_AT_END, returned).await.ok();
+    if returned.is_none() {
+        tracing::warn!("no server has answered: what is held is given back later, or ends with the session");
+    }
+    returned
+}
+
+/// Serves requests until SIGTERM or SIGINT, and does `before_end` then. After that it ends the requests that it has, for
+/// five seconds: a client may never send the rest of its request.
+///
+/// # Errors
+/// Signals cannot be listened to.
+pub async fn serve(
+    listener: TcpListener,
+    app: Router,
+    before_end: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let (ends, ended) = oneshot::channel();
+    let stopped = async {
+        let stopped = stop_signal().await;
+        before_end.await;
+        // The receiver is there as long as requests are served.
+        let _ = ends.send(stopped);
+    };
+    let served = axum::serve(listener, app).with_graceful_shutdown(stopped);
+    let overdue = async {
+        let stopped = ended.await;
+        sleep(PATIENCE_AT_END).await;
+        stopped
+    };
+    tokio::select! {
+        served = served => served,
+        stopped = overdue => {
+            tracing::warn!("requests that are not done are given up");
+            stopped.unwrap_or(Ok(()))
+        }
+    }
 }

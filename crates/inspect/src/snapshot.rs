@@ -38,8 +38,9 @@ pub enum SnapshotPart {
         /// The data, if they are wanted.
         #[serde(flatten)]
         data: Option<DataView>,
-        /// The ACL.
-        acl: Vec<AclView>,
+        /// The ACL; null if the snapshot does not define the list that the znode refers to. A fuzzy snapshot of Java can
+        /// lack it: the log after the snapshot has it.
+        acl: Option<Vec<AclView>>,
         /// The stored Stat.
         #[serde(flatten)]
         stat: StatView,
@@ -113,7 +114,7 @@ impl fmt::Display for SnapshotPart {
                     time_text(stat.ctime_ms),
                     time_text(stat.mtime_ms),
                     stat.kind,
-                    acl_text(acl)
+                    acl.as_deref().map_or_else(|| "not in this snapshot".to_owned(), acl_text)
                 )
             }
             SnapshotPart::End(end) => {
@@ -204,14 +205,9 @@ impl SnapshotSink for Dump<'_> {
     }
 
     fn node(&mut self, node: SnapshotNode<'_>) -> std::result::Result<(), Refusal> {
-        let acl = match (node.acl, self.acls.get(&node.acl)) {
-            (-1, _) => AclView::list(&[Acl::world(ostler_proto::acl::Perms::ALL)]),
-            (_, Some(acl)) => acl.clone(),
-            (index, None) => {
-                return Err(
-                    format!("znode {} has ACL {index}, which the snapshot does not have", node.path).into()
-                );
-            }
+        let acl = match node.acl {
+            -1 => Some(AclView::list(&[Acl::world(ostler_proto::acl::Perms::ALL)])),
+            index => self.acls.get(&index).cloned(),
         };
         self.counts.znodes += 1;
         self.counts.data_bytes += node.data.map_or(0, <[u8]>::len) as u64;
@@ -222,5 +218,38 @@ impl SnapshotSink for Dump<'_> {
             acl,
             stat: StatView::of(&node.stat),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ostler_proto::stat::StatPersisted;
+    use ostler_storage::{
+        disk::OsDisk,
+        snapshot::{Compression, SnapshotTarget, SnapshotTrailer, SnapshotWriter, find_snapshots},
+    };
+
+    /// A fuzzy snapshot of Java can be like this, and SnapshotFormatter shows its znodes too.
+    #[test]
+    fn a_znode_is_shown_also_if_the_snapshot_lacks_its_acl() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = SnapshotTarget::new(dir.path(), Zxid(3), Compression::None);
+        let list = [Acl::world(ostler_proto::acl::Perms::READ)];
+        let mut writer =
+            SnapshotWriter::begin(&OsDisk, target, [].into_iter(), [(5, &list[..])].into_iter()).unwrap();
+        for (path, acl) in [("/", -1), ("/known", 5), ("/new", 6)] {
+            writer.node(path, Some(b"x"), acl, &StatPersisted::default()).unwrap();
+        }
+        writer.finish(SnapshotTrailer { digest: None, last_processed: None }).unwrap();
+        let files = find_snapshots(&OsDisk, dir.path()).unwrap();
+        let mut acls = Vec::new();
+        let whole = dump(&OsDisk, &files[0], DataForm::Size, &mut |part| {
+            let text = part.to_string();
+            acls.extend(text.split_once(" acl ").map(|(_, acl)| acl.to_owned()));
+            Ok(())
+        });
+        assert!(whole.unwrap());
+        assert_eq!(acls, ["world:anyone:cdrwa", "world:anyone:r", "not in this snapshot"]);
     }
 }

@@ -6,7 +6,7 @@ use ostler_storage::{
     disk::{Disk, OsDisk},
     error::IoContext,
     folders::DataFolders,
-    names::{LogFile, log_files, parse_log_name, parse_snapshot_name},
+    names::{LogFile, log_files, parse_log_name, parse_snapshot_name, parse_unrenamed_name},
     snapshot::{Compression, SnapshotFile},
 };
 use std::path::{Path, PathBuf};
@@ -59,7 +59,9 @@ pub fn logs(disk: &dyn Disk, path: &Path) -> Result<Vec<LogFile>> {
 /// compression, and the zxid is zero.
 pub fn snapshot(path: &Path) -> Result<SnapshotFile> {
     let file = OsDisk.open(path).during("open", path)?;
-    let named = path.file_name().and_then(|name| name.to_str()).and_then(parse_snapshot_name);
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let unrenamed = || parse_unrenamed_name(name).map(|zxid| (zxid, Compression::None));
+    let named = parse_snapshot_name(name).or_else(unrenamed);
     let (zxid, compression) = match named {
         Some(named) => named,
         None => {

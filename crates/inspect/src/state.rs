@@ -176,6 +176,14 @@ impl StateBuilder {
         if orphans > 0 {
             notes.push(format!("{orphans} ephemerals of sessions that are gone were left out"));
         }
+        let closed = self.tree.take_znodes_without_acl();
+        if let Some(first) = closed.first() {
+            notes.push(format!(
+                "what was read lacks the ACL of {} znodes, such as {first}: by it nobody but the super user can read \
+                 or change them",
+                closed.len()
+            ));
+        }
         let mismatches = self.tree.digest_mismatches();
         if mismatches > 0 {
             notes.push(format!(

@@ -88,7 +88,8 @@ pub enum Txn<'a> {
         /// The session timeout in ms.
         timeout_ms: i32,
     },
-    /// A session ends, with the paths of its ephemerals at that time. `None` for the empty record of ZooKeeper 3.5 and before.
+    /// A session ends, with the paths of its ephemerals at that time. `None` for the empty record: of ZooKeeper 3.5 and
+    /// before, of later ones with `closeSessionTxn.enabled=false`, and of Ostler if the paths are too long for a record.
     CloseSession(Option<Vec<Cow<'a, str>>>),
     /// A znode is created.
     Create(CreateTxn<'a>),
@@ -202,8 +203,13 @@ impl<'a> Txn<'a> {
         }
         Ok(match Op::from_code(code).ok_or(JuteError::UnknownType(code))? {
             Op::CreateSession => Txn::CreateSession { timeout_ms: r.i32()? },
-            Op::CloseSession if r.rest().is_empty() => Txn::CloseSession(None),
-            Op::CloseSession => Txn::CloseSession(Some(r.vector(Reader::text)?.unwrap_or_default())),
+            Op::CloseSession if r.rest().is_empty() || is_digest(r.rest()) => Txn::CloseSession(None),
+            Op::CloseSession => {
+                let mut paths = r.vector(Reader::text)?.unwrap_or_default();
+                // No znode has an empty path, and two of them look like a digest.
+                paths.retain(|path| !path.is_empty());
+                Txn::CloseSession(Some(paths))
+            }
             Op::Create => Txn::Create(CreateTxn::read_type_1(r)?),
             Op::Create2 => Txn::Create(CreateTxn::read(TxnCreateKind::Create2, r)?),
             Op::CreateContainer => Txn::Create(CreateTxn::read(TxnCreateKind::Container, r)?),
@@ -222,6 +228,12 @@ impl<'a> Txn<'a> {
             _ => return Err(JuteError::UnknownType(code)),
         })
     }
+}
+
+/// Whether the rest of a closeSession is a digest and not a list. With `closeSessionTxn.enabled=false` Java logs a digest
+/// behind the empty form. A list of this length would be of two empty paths, which no znode has.
+fn is_digest(rest: &[u8]) -> bool {
+    rest.len() == DIGEST_SIZE && rest.starts_with(&DIGEST_VERSION.to_be_bytes())
 }
 
 /// A multi inside a multi is refused, so the depth is bounded.
@@ -291,6 +303,9 @@ impl<'a> CreateTxn<'a> {
 
 /// The version of the digests that Ostler computes.
 pub const DIGEST_VERSION: i32 = 2;
+
+/// The size of a digest: version and sum.
+const DIGEST_SIZE: usize = 12;
 
 /// The leader's digest of the tree after a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -376,6 +391,22 @@ mod tests {
         for txn in all {
             let digest = Some(TxnDigest { version: 2, tree: 5 });
             let record = TxnRecord { header: header(txn.code()), txn, digest };
+            let mut bytes = Vec::new();
+            record.write(&mut bytes);
+            assert_eq!(TxnRecord::read(&bytes), Ok(record));
+        }
+    }
+
+    /// Java with `closeSessionTxn.enabled=false` writes it so.
+    #[test]
+    fn the_digest_behind_a_close_session_without_a_list_is_not_its_list() {
+        let record = |paths| TxnRecord {
+            header: header(-11),
+            txn: Txn::CloseSession(paths),
+            digest: Some(TxnDigest { version: DIGEST_VERSION, tree: 0x0123_4567_89ab_cdef }),
+        };
+        for paths in [None, Some(vec![]), Some(vec!["/e".into()]), Some(vec!["/e".into(), "/f".into()])] {
+            let record = record(paths);
             let mut bytes = Vec::new();
             record.write(&mut bytes);
             assert_eq!(TxnRecord::read(&bytes), Ok(record));

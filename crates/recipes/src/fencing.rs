@@ -53,9 +53,10 @@ use std::{
 };
 use tokio::time::{Instant, sleep};
 
-/// A fencing token: a number that grows from holder to holder. It is the `czxid` of the holder's znode.
+/// A fencing token: a number that grows from holder to holder. It is the `czxid` of the holder's znode; of a writer
+/// that has become a reader, of its first znode.
 ///
-/// It keeps growing over restarts of clients and servers, unless the servers' data is restored from a backup.
+/// It keeps growing over restarts of clients and servers, unless the servers' data is deleted or restored from a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(pub Zxid);
 

@@ -12,7 +12,7 @@
 //! | - | [`Acknowledgement`]: a znode that says that the leader is ready |
 //!
 //! [`LeaderLatch`] and [`LeaderSelector`] are fair: each participant has a place in a queue and watches the participant
-//! before it. A change of leader causes one event, whatever the number of participants. In an [`UnfairElection`] each
+//! before it. A change of leader causes one or two events, whatever the number of participants. In an [`UnfairElection`] each
 //! participant watches the leader.
 //!
 //! # Leadership and writes

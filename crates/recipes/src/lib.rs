@@ -9,7 +9,7 @@
 //! # let server = ostler_testkit::TestServer::start().await?;
 //! # let servers = server.connect_string();
 //! let client = Client::connect(&servers).await?;
-//! client.create("/ledger", b"").or_set_data().await?;
+//! client.create("/ledger", b"0").await?;
 //! let lock = InterProcessMutex::new(&client, "/locks/ledger");
 //! let guard = lock.acquire().await?;
 //! // Done only if this process holds the lock at that moment, however long it was paused before.
@@ -50,10 +50,13 @@
 //! - An adjective or a participle waits: `created`, `initialized`, `joined`, `lost`. A name with `is_` or `has_` asks,
 //!   and sends a request only if it is async.
 //! - `_within` limits the time of a wait. After that time there is `None`, or `false`. The limit counts from the call and
-//!   includes the requests. So a limit of zero does not take what is free, as Curator's `acquire(0, unit)` does.
+//!   includes the requests. So a limit of zero never succeeds, even if the lock is free. Curator's `acquire(0, unit)` takes
+//!   a free lock.
 //! - A guard of a lock, a lease or a leadership dereferences to its [`Fence`](fencing::Fence): `guard.token()`,
 //!   `guard.is_held()`, `guard.lost().await`, `guard.multi()`. A [`MultiGuard`](lock::MultiGuard) does not, because it has
 //!   several.
+//! - `next` of a stream, `lost`, `ended`, `suspended` and all that only waits can be dropped in `tokio::select!` and called
+//!   again without a loss. An `acquire` that is dropped leaves the queue.
 //! - All changes are a [`Stream`](ostler_client::Stream), which also has a method `next`.
 //! - [`Error`] is the error of what is held. Other recipes return the client's error, or one of their own around it. Each
 //!   says whether it [is retryable](Error::is_retryable).

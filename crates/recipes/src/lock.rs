@@ -30,7 +30,8 @@
 //! # Cost
 //! A mutex or read-write lock that is free takes one round trip to acquire and one to release; Curator's takes two and
 //! one. The request that reads the queue is sent right behind the create, without waiting for its reply. A hand-over
-//! takes one event and one list of the queue, whatever the number of waiting contenders.
+//! of a mutex takes one or two events, and one of a read-write lock an event and a list of the queue, whatever the number of
+//! waiting contenders.
 
 mod multi_lock;
 mod mutex;

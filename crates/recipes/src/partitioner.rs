@@ -47,7 +47,10 @@ use tokio::time::timeout;
 ///     println!("mine now: {:?}", share.items());
 ///     for (shard, fence) in share.fences() {
 ///         // Done only as long as the shard is this member's.
-///         fence.multi().create(&format!("/done-{shard}"), b"").await?;
+///         match fence.multi().create(&format!("/done-{shard}"), b"").await {
+///             Err(error) if error.is_not_held() => break, // the share has ended
+///             done => drop(done?),
+///         }
 ///     }
 /// #   let other = SetPartitioner::start(&client, "/shards", "other", same.clone(), settle)?;
 ///     let end = share.ended().await; // work until then, and stop

@@ -5,10 +5,10 @@
 //! (CURATOR-43).
 //!
 //! The numbers decide, as in Curator, as long as they differ and grow. A parent's counter ends at 2,147,483,647 and
-//! stays there, so all later contenders have that number. (Old servers went on below zero.) Their names do not clash,
-//! because of the ids before the word, and by the numbers alone several contenders would be first. So the zxids of the
-//! transactions that have created the znodes decide then ([`Arrivals`]): they grow in the order in which the contenders
-//! came. Curator does not handle this: several of its programs hold such a lock at once.
+//! stays there, so later contenders have that number. (ZooKeeper gives -2,147,483,648 as well, while other creates are
+//! under way, and old servers went on below zero.) Their names do not clash, because of the ids before the word, and by
+//! the numbers alone several contenders would be first. So the zxids of the transactions that have created the znodes
+//! decide then ([`Arrivals`]): they grow in the order in which the contenders came. Curator does not handle this: several of its programs hold such a lock at once.
 
 use ostler_planted::{self as planted, Bug};
 use ostler_proto::id::Zxid;

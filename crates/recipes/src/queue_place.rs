@@ -5,6 +5,7 @@ use crate::{
     error::Result,
     fencing::{Fence, Token},
     queue_order::{Arrivals, Position, Queue, arrival_in, number_of, unordered_by_number},
+    until_answered::event_unless_removed,
 };
 use futures_util::FutureExt;
 use ostler_client::{Client, Created, EventKind, Operation, RecipeTag, Session, Watch, paths};
@@ -189,7 +190,7 @@ impl QueuePlace {
             Err(error) if error.is_no_node() => Ok(self.gone_of_planted_bug()),
             watched => {
                 let (_, changed) = watched?;
-                changed.await?;
+                event_unless_removed(changed).await?;
                 Ok(planted::is(Bug::MutexLooksOnce).then_some(Turn::Ours))
             }
         }
@@ -198,7 +199,8 @@ impl QueuePlace {
     /// Waits as the next in the queue until the znode at `before`, the only one before this contender's, changes. Watches
     /// both. If that znode's deletion is reported with its zxid, and no change of the own znode was reported before, no
     /// earlier transaction has deleted the own znode, so it is this contender's turn. (If the same transaction deletes both,
-    /// that is as if the own znode were deleted right after.) This saves the round trip of another look at the queue, in
+    /// that is as if the own znode were deleted right after. The same if another client has taken from this session the
+    /// right to read its own znode: servers then hide the event.) This saves the round trip of another look at the queue, in
     /// which nobody holds. Returns `None` if the queue has to be read again.
     async fn wait_as_next(&mut self, before: &str) -> Result<Option<Turn>> {
         let own = self.session().get_data(self.path()).watch();
@@ -211,7 +213,7 @@ impl QueuePlace {
             Err(error) if error.is_no_node() => return Ok(self.gone_of_planted_bug()),
             watched => watched?,
         };
-        let event = changed.await?;
+        let Some(event) = event_unless_removed(changed).await? else { return Ok(None) };
         let is_deletion = event.kind == EventKind::NodeDeleted && event.zxid.is_some();
         // The end of a session deletes all its znodes at once, and may report this one's last.
         let is_of_another = stat.ephemeral_owner != self.session().id().0;
@@ -246,6 +248,15 @@ impl QueuePlace {
     async fn with_arrivals(&mut self, names: Vec<String>, words: &[&str]) -> Result<Queue> {
         let known = std::mem::take(&mut self.arrivals);
         with_arrivals(self.session(), self.queue(), words, names, known).await
+    }
+
+    /// How many contenders are before this one in the queue that has these names; `None` if its znode is not there.
+    pub(crate) async fn count_before(&mut self, names: Vec<String>, word: &str) -> Result<Option<usize>> {
+        let queue = self.with_arrivals(names, &[word]).await?;
+        let order = queue.in_order(|name| number_of(name, &[word]));
+        let before = order.iter().position(|name| *name == self.name());
+        self.arrivals = queue.arrivals;
+        Ok(before)
     }
 
     /// Leaves the queue, and waits until the znode is deleted. If connection trouble lasts, or this future is dropped,

@@ -1,8 +1,17 @@
 //! Repeats a request until a server answers it, over connection losses and lost sessions.
 
-use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy, WatchedEvent};
+use ostler_client::{Client, Error, ErrorCode, Result, RetryPolicy, Watch, WatchedEvent};
 use std::time::Duration;
 use tokio::time::sleep;
+
+/// The event of a watch. `None` if the program has removed the watch by `remove_watches`: then no event comes, and the
+/// caller reads again.
+pub(crate) async fn event_unless_removed(watch: Watch) -> Result<Option<WatchedEvent>> {
+    match watch.await {
+        Err(Error::WatchRemoved { .. }) => Ok(None),
+        event => event.map(Some),
+    }
+}
 
 /// The waits between attempts of a request that has no answer.
 const WAITS: RetryPolicy =

@@ -26,7 +26,7 @@ impl EpochFile {
     }
 }
 
-/// Reads an epoch. `None` if the file does not exist.
+/// Reads an epoch. `None` if the file does not exist, or has Java's -1 for no epoch.
 pub fn read_epoch(disk: &dyn Disk, dir: &Path, which: EpochFile) -> Result<Option<Epoch>> {
     read(disk, &dir.join(which.name()))
 }
@@ -79,6 +79,10 @@ fn read(disk: &dyn Disk, path: &Path) -> Result<Option<Epoch>> {
     let mut bytes = [0; 32];
     let size = read_full(&*file, &mut bytes, 0).during("read", path)?;
     let content = String::from_utf8_lossy(&bytes[..size]);
+    // Java writes -1 for the epoch of an empty folder that waits for a leader (db.autocreate=false).
+    if content.trim_end() == "-1" {
+        return Ok(None);
+    }
     match content.trim_end().parse() {
         // The last possible epoch is refused, since it leaves none for the next leader.
         Ok(epoch) if Epoch(epoch).next().is_some() => Ok(Some(Epoch(epoch))),
@@ -107,6 +111,8 @@ mod tests {
             Some(Epoch(3)),
             "a line end, as editors add it, is ignored"
         );
+        std::fs::write(dir.path().join("currentEpoch"), "-1").unwrap();
+        assert_eq!(read(EpochFile::Current).unwrap(), None, "as Java writes it for an empty folder");
         std::fs::write(dir.path().join("currentEpoch"), "x").unwrap();
         assert!(matches!(read(EpochFile::Current), Err(StorageError::BadEpoch { .. })));
     }

@@ -2,7 +2,7 @@
 //! without padding.
 //!
 //! Only exact names count. Upstream splits names at dots and takes `snapshot.5.bak` for a snapshot of zxid 5. Ostler
-//! ignores such files.
+//! ignores such files, but for `snapshot.5.tmp`: see `snapshot/unrenamed.rs`.
 
 use crate::{
     disk::Disk,
@@ -72,6 +72,12 @@ pub fn parse_snapshot_name(name: &str) -> Option<(Zxid, Compression)> {
     (snapshot_name(zxid, compression) == name).then_some((zxid, compression))
 }
 
+/// The zxid in the name under which Java writes a leader's tree before it renames the file. `None` for another name.
+pub fn parse_unrenamed_name(name: &str) -> Option<Zxid> {
+    let (zxid, compression) = parse_snapshot_name(name.strip_suffix(".tmp")?)?;
+    (compression == Compression::None).then_some(zxid)
+}
+
 /// Java ignores files whose zxid has the top bit set, since such a zxid is negative.
 fn parse_zxid(hex: &str) -> Option<Zxid> {
     u64::from_str_radix(hex, 16).ok().filter(|zxid| i64::try_from(*zxid).is_ok()).map(Zxid)
@@ -124,6 +130,7 @@ mod tests {
             let name = snapshot_name(Zxid(0x1a), compression);
             assert_eq!(parse_snapshot_name(&name), Some((Zxid(0x1a), compression)));
         }
+        assert_eq!(parse_unrenamed_name("snapshot.1a.tmp"), Some(Zxid(0x1a)));
     }
 
     #[test]
@@ -137,6 +144,10 @@ mod tests {
             ["snapshot.5.tmp", "snapshot.5.gz.bak", "snapshot.g", "unfinished.snapshot.5", "snapshot.5."]
         {
             assert_eq!(parse_snapshot_name(name), None, "{name}");
+        }
+        for name in ["snapshot.5", "snapshot.5.gz.tmp", "snapshot.05.tmp", "snapshot.tmp", "x.snapshot.5.tmp"]
+        {
+            assert_eq!(parse_unrenamed_name(name), None, "{name}");
         }
     }
 }

@@ -20,7 +20,9 @@ use crate::{
     error::{IoContext, Refusal, Result, StorageError},
     folders::DataFolders,
     names::{UNFINISHED, is_unfinished_snapshot, parse_log_name},
-    snapshot::{Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare},
+    snapshot::{
+        Problem, SnapshotFile, SnapshotSink, SnapshotTrailer, find_snapshots, read_snapshot, spare, unrenamed,
+    },
     txnlog::{LogReader, TornTail, ZxidStep, cut_torn_tail, is_whole_file, note_durably, remove},
 };
 use ostler_proto::id::{Epoch, Zxid};
@@ -120,6 +122,8 @@ pub enum Note {
     EmptyLogRemoved(PathBuf),
     /// A snapshot that was not completed was removed.
     UnfinishedGivenUp(PathBuf),
+    /// A leader's tree that Java had written to a temporary file was renamed. The path is the temporary one.
+    SnapshotRenamed(PathBuf),
     /// A record has a lower zxid than one before it. It was replayed, as in Java.
     ZxidBackwards(ZxidStep),
     /// There was no snapshot, and the log was trusted to start with the first transaction.
@@ -156,6 +160,11 @@ impl fmt::Display for Note {
             Note::UnfinishedGivenUp(file) => {
                 write!(f, "{}: given up: a snapshot that was not completed", file.display())
             }
+            Note::SnapshotRenamed(file) => write!(
+                f,
+                "{}: renamed: Java wrote a leader's tree to it, and ended before it renamed the file",
+                file.display()
+            ),
             Note::ZxidBackwards(step) => write!(
                 f,
                 "{}: transaction {} at byte {} comes after {}; it was replayed nevertheless",
@@ -178,8 +187,11 @@ pub fn recover(
     options: RecoverOptions,
     sink: &mut dyn RecoverySink,
 ) -> Result<Recovered> {
-    let mut search = newest_usable(disk, &folders.snapshots, options.through, sink)?;
     let mut notes = Vec::new();
+    if !options.in_use {
+        unrenamed::settle(disk, &folders.snapshots, &mut notes)?;
+    }
+    let mut search = newest_usable(disk, &folders.snapshots, options.through, sink)?;
     let after = search.loaded.unwrap_or(Zxid::ZERO);
     let mut log = LogReader::open(disk, &folders.logs, after)?;
     let facts = Facts {

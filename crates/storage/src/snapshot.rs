@@ -22,6 +22,7 @@ mod find;
 mod reader;
 mod snappy;
 pub(crate) mod spare;
+pub(crate) mod unrenamed;
 mod writer;
 
 pub use body::{SnapshotNode, SnapshotSink};

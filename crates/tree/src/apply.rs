@@ -314,8 +314,10 @@ impl Tree {
         Outcome::DataSet(stat)
     }
 
-    /// Shows a configuration in `/zookeeper/config`, without a transaction: each server does so on its own.
+    /// Shows a configuration in `/zookeeper/config`, without a transaction: each server does so on its own. Data of
+    /// ZooKeeper 3.4 do not have that znode. It is made then, as Java does.
     pub fn show_config(&mut self, text: &str, version: Zxid, time_ms: i64) {
+        self.add_missing_config();
         self.change(path::CONFIG, |node| {
             node.set_data(Some(text.as_bytes()));
             node.stat.mtime = time_ms;

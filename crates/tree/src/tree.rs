@@ -32,6 +32,8 @@ use ostler_proto::{
     strings::SharedStrings,
 };
 
+/// The parent of the znodes that servers make.
+const SYSTEM: &str = "/zookeeper";
 /// The value of `digest_trusted_after` while it is not known at which zxid the copying of a tree ended.
 const NEVER: Zxid = Zxid(u64::MAX);
 
@@ -55,6 +57,13 @@ pub struct Tree {
     pub(crate) last_processed: Zxid,
     /// The bytes of all paths and data.
     pub(crate) data_size: i64,
+    /// The paths that were restored without their ACL.
+    without_acl: Vec<ArcStr>,
+}
+
+/// The ACL by which nobody may do anything. An empty list would let everybody do everything, in Java too.
+fn acl_of_nobody() -> [Acl; 1] {
+    [Acl::world(Perms(0))]
 }
 
 /// The reason why a snapshot cannot be restored to a tree.
@@ -78,14 +87,6 @@ pub enum RestoreError {
         /// The path of the znode.
         path: ArcStr,
     },
-    /// The snapshot does not have an ACL with the number that a znode refers to.
-    #[error("znode {path} has ACL number {acl}, which the snapshot does not define")]
-    NoAcl {
-        /// The path of the znode.
-        path: ArcStr,
-        /// The number of the ACL.
-        acl: i64,
-    },
 }
 
 impl Tree {
@@ -107,6 +108,7 @@ impl Tree {
             digest_trusted_after: Zxid::ZERO,
             last_processed: Zxid::ZERO,
             data_size: 0,
+            without_acl: Vec::new(),
         }
     }
 
@@ -114,17 +116,28 @@ impl Tree {
     pub fn fresh(types: ExtendedTypes) -> Tree {
         let mut tree = Tree::empty(types);
         let data: Data = Some(SharedBytes::from([].as_slice()));
-        let stat = StatPersisted::default();
-        for path in ["/", "/zookeeper", QUOTA_ROOT] {
-            tree.put_new(Znode::new(path.into(), data.clone(), stat, AclId::OPEN));
+        for path in ["/", SYSTEM, QUOTA_ROOT] {
+            tree.put_new(Znode::new(path.into(), data.clone(), StatPersisted::default(), AclId::OPEN));
         }
-        let acl = tree.acls.acquire(&[Acl::world(Perms::READ)]);
-        let stat = StatPersisted { aversion: -1, ..stat };
-        tree.put_new(Znode::new(CONFIG.into(), data, stat, acl));
+        tree.add_missing_config();
         tree
     }
 
+    /// Adds `/zookeeper/config` if only its parent exists.
+    pub(crate) fn add_missing_config(&mut self) {
+        if self.table.get(CONFIG).is_some() || self.table.get(SYSTEM).is_none() {
+            return;
+        }
+        let acl = self.acls.acquire(&[Acl::world(Perms::READ)]);
+        let stat = StatPersisted { aversion: -1, ..StatPersisted::default() };
+        self.put_new(Znode::new(CONFIG.into(), Some(SharedBytes::from([].as_slice())), stat, acl));
+    }
+
     /// Adds a znode of a snapshot. `acl` is the number of its ACL in the snapshot, and the list with this number.
+    ///
+    /// A fuzzy snapshot of Java can lack the list: Java writes the lists before the znodes, while the tree changes. The
+    /// transaction that set the list comes after the snapshot's zxid then, so replay sets it. Until then the znode has
+    /// an ACL by which nobody may do anything. See [`Tree::take_znodes_without_acl`].
     pub fn restore_node(
         &mut self,
         path: &str,
@@ -151,7 +164,10 @@ impl Tree {
         let acl = match acl {
             (-1, _) => AclId::OPEN,
             (_, Some(acls)) => self.acls.acquire(acls),
-            (acl, None) => return Err(RestoreError::NoAcl { path, acl }),
+            (_, None) => {
+                self.without_acl.push(path.clone());
+                self.acls.acquire(&acl_of_nobody())
+            }
         };
         if !self.attach(&path, node.data_len()) {
             return Err(RestoreError::NoParent { path });
@@ -206,6 +222,19 @@ impl Tree {
             self.delete(path, self.last_processed, &mut Vec::new());
         }
         orphans
+    }
+
+    /// Takes the paths of the restored znodes whose ACL neither the snapshot nor a transaction since then defines.
+    ///
+    /// Nobody but the super user can read or change such a znode. Java can lose an ACL for good (ZOOKEEPER-4689), and
+    /// answers each request for the znode with an error.
+    pub fn take_znodes_without_acl(&mut self) -> Vec<ArcStr> {
+        let mut paths = core::mem::take(&mut self.without_acl);
+        paths.retain(|path| {
+            let acl = self.get(path).and_then(|node| self.acl(node));
+            acl.is_some_and(|acl| **acl == acl_of_nobody())
+        });
+        paths
     }
 
     /// The znode at `path`. The empty path is the root, too.

@@ -342,6 +342,41 @@ fn restored(nodes: &[(&str, i64)], sessions: &[i64]) -> Tree {
     tree
 }
 
+/// Java writes the ACLs of a snapshot before the znodes, so a list of a later transaction can be missing.
+#[test]
+fn a_znode_without_its_acl_is_closed_to_all_until_a_transaction_sets_it() {
+    let mut tree = Tree::fresh(TYPES);
+    let known = [Acl::world(Perms::READ)];
+    for (path, acl) in [
+        ("/known", (5, Some(&known[..]))),
+        ("/created", (6, None)),
+        ("/set", (7, None)),
+        ("/deleted", (8, None)),
+        ("/never", (9, None)),
+    ] {
+        tree.restore_node(path, Some(b"four"), StatPersisted::default(), acl).unwrap();
+    }
+    tree.finish_restore(Zxid(9), [], None);
+    let mut applied = Applied { tree, zxid: 9, events: Vec::new() };
+    let perms = |applied: &Applied, path| {
+        let list = applied.tree.acl(applied.tree.get(path).unwrap());
+        list.map(|list| (list.perms_of_everybody(), list.len()))
+    };
+    let nobody = Some((Perms(0), 1));
+    assert_eq!(perms(&applied, "/known"), Some((Perms::READ, 1)));
+    assert_eq!(["/created", "/set", "/deleted", "/never"].map(|path| perms(&applied, path)), [nobody; 4]);
+
+    applied.create("/created");
+    let acl = known.to_vec().into();
+    applied.apply(Txn::SetAcl { path: "/set".into(), acl, version: 3 });
+    applied.apply(delete("/deleted"));
+    assert_eq!(perms(&applied, "/created"), None, "it is open");
+    assert_eq!(perms(&applied, "/set"), Some((Perms::READ, 1)));
+    assert_eq!(perms(&applied, "/never"), nobody);
+    assert_eq!(applied.tree.take_znodes_without_acl(), ["/never"]);
+    assert_eq!(applied.tree.take_znodes_without_acl(), [""; 0], "they are reported once");
+}
+
 #[test]
 fn the_usage_of_a_quota_is_counted_again_after_a_restoration() {
     let quota = "/zookeeper/quota/q";
@@ -410,6 +445,27 @@ fn a_configuration_is_shown_without_a_transaction() {
     let stat = applied.stat("/zookeeper/config");
     assert_eq!((stat.mzxid, stat.mtime, stat.version, stat.data_length), (Zxid(9), 77, -1, 14));
     assert_eq!(applied.tree.last_processed(), Zxid::ZERO);
+    applied.check_digest();
+}
+
+/// The tree of ZooKeeper 3.4.
+#[test]
+fn a_configuration_is_shown_also_if_the_snapshot_has_no_znode_for_it() {
+    let mut tree = Tree::fresh(TYPES);
+    tree.show_config("server.1=a:1:2", Zxid(9), 77);
+    let mut applied = Applied { tree: Tree::empty(TYPES), zxid: 0, events: Vec::new() };
+    applied.tree.show_config("server.1=a:1:2", Zxid(9), 77);
+    assert!(applied.tree.get("/zookeeper/config").is_none(), "there is no parent");
+    for path in ["/", "/zookeeper", "/zookeeper/quota"] {
+        applied.tree.restore_node(path, Some(b""), StatPersisted::default(), (-1, None)).unwrap();
+    }
+    applied.tree.show_config("server.1=a:1:2", Zxid(9), 77);
+    assert_eq!(applied.children("/zookeeper"), ["config", "quota"]);
+    for path in ["/zookeeper", "/zookeeper/config"] {
+        assert_eq!(applied.stat(path), tree.stat(tree.get(path).unwrap()), "{path}");
+    }
+    let acl = applied.tree.acl(applied.tree.get("/zookeeper/config").unwrap());
+    assert_eq!(acl.as_deref().map(|acl| &**acl), Some(&[Acl::world(Perms::READ)][..]));
     applied.check_digest();
 }
 

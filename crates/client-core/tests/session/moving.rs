@@ -6,7 +6,7 @@ use crate::{
     world::{Outcome, World},
 };
 use ostler_client_core::{Config, ConnectionState, Failure, Input, Mono, OnChange, RankedHost};
-use ostler_proto::{id::SessionId, request::Request};
+use ostler_proto::request::Request;
 
 fn alike(hosts: &[usize]) -> Vec<RankedHost> {
     hosts.iter().map(|host| RankedHost { host: *host, rank: 0 }).collect()
@@ -70,13 +70,19 @@ fn with_one_server_or_without_a_connection_there_is_no_move() {
     assert!(rig.session.server().is_some(), "the wish does not outlast the connection");
 }
 
-#[test]
-fn a_session_that_is_closed_during_a_move_ends() {
+/// A request and the end of the session wait for their answers, and so does the move.
+fn closed_during_a_move() -> Rig {
     let mut rig = Rig::online();
     rig.get("/asked");
     rig.step(Input::MoveOff);
     let id = rig.next_id();
     rig.step(Input::Close(ostler_client_core::RequestId(id)));
+    rig
+}
+
+#[test]
+fn a_session_that_is_closed_during_a_move_ends() {
+    let mut rig = closed_during_a_move();
     let sent = rig.sent();
     assert!(matches!(sent.last(), Some((_, Request::CloseSession))), "{sent:?}");
     for (xid, _) in sent {
@@ -84,6 +90,14 @@ fn a_session_that_is_closed_during_a_move_ends() {
     }
     assert_eq!(rig.take_events().last(), Some(&RigEvent::Ended));
     assert_eq!(rig.session.next_deadline(), None);
+}
+
+#[test]
+fn a_session_that_is_closed_during_a_move_waits_for_its_end() {
+    let mut rig = closed_during_a_move();
+    rig.wait(TIMEOUT / 4);
+    rig.step(Input::Deadline);
+    assert!(rig.session.server().is_some(), "the move is given up, and not the connection");
 }
 
 #[test]
@@ -133,6 +147,21 @@ fn a_client_without_servers_waits_for_the_first_list() {
 }
 
 #[test]
+fn a_later_list_does_not_end_the_wait_after_a_round() {
+    let mut rig = Rig::online();
+    rig.lose();
+    while rig.session.next_deadline().unwrap() <= rig.now {
+        rig.deadline();
+        rig.lose();
+    }
+    let waits = rig.session.next_deadline().unwrap();
+    servers(&mut rig, &[3], OnChange::Stay);
+    assert_eq!(rig.session.next_deadline(), Some(waits));
+    rig.deadline();
+    assert_eq!(rig.wanted.unwrap().1, 3);
+}
+
+#[test]
 fn the_end_of_each_round_of_failed_attempts_is_reported() {
     let mut rig = Rig::online();
     rig.wait(TIMEOUT / 10);
@@ -148,10 +177,7 @@ fn the_end_of_each_round_of_failed_attempts_is_reported() {
 
 #[test]
 fn a_read_only_server_is_left_for_a_server_of_a_later_list() {
-    let mut rig = Rig::new(Config { read_only: true, hosts: 1, ..config() });
-    rig.deadline();
-    rig.connect();
-    rig.grant(SessionId(8), TIMEOUT, true);
+    let mut rig = Rig::read_only(Config { hosts: 1, ..config() });
     servers(&mut rig, &[0, 1], OnChange::Stay);
     let mut probed = Vec::new();
     while !probed.contains(&RigEvent::Probe(1)) {

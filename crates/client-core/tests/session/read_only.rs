@@ -1,15 +1,11 @@
 //! Servers that are cut off from their ensemble.
 
-use crate::rig::{Rig, RigEvent, SESSION, TIMEOUT, config, get};
-use ostler_client_core::{Config, ConnectionState, Failure, Input};
+use crate::rig::{PASSWORD, Rig, RigEvent, SESSION, TIMEOUT, config, get};
+use ostler_client_core::{Config, ConnectionState, Failure, Input, Mono};
 use ostler_proto::{id::SessionId, request::Request};
 
 fn read_only() -> Rig {
-    let mut rig = Rig::new(Config { read_only: true, ..config() });
-    rig.deadline();
-    rig.connect();
-    rig.grant(SessionId(8), TIMEOUT, true);
-    rig
+    Rig::read_only(config())
 }
 
 #[test]
@@ -20,6 +16,7 @@ fn a_read_write_server_found_by_a_probe_gets_a_new_session() {
     let start = rig.now;
     while probes.len() < 3 {
         rig.deadline();
+        assert!(rig.now > start, "not at once");
         probes.extend(rig.take_events());
     }
     assert!(rig.now.since(start) < TIMEOUT / 3);
@@ -30,6 +27,26 @@ fn a_read_write_server_found_by_a_probe_gets_a_new_session() {
     assert_eq!(rig.connect().0, SessionId::NONE, "no other server knows the session");
     rig.grant(SESSION, TIMEOUT, false);
     assert_eq!(rig.take_events().last(), Some(&RigEvent::State(ConnectionState::Reconnected, Some(SESSION))));
+}
+
+#[test]
+fn a_client_with_one_server_does_not_look_for_another() {
+    let mut rig = Rig::read_only(Config { hosts: 1, ..config() });
+    rig.take_events();
+    while rig.now.since(Mono::START) < TIMEOUT / 4 {
+        rig.deadline();
+    }
+    assert_eq!(rig.take_events(), []);
+}
+
+/// A session that only the read-only server knows is of no use elsewhere.
+#[test]
+fn credentials_are_those_of_the_ensembles_session() {
+    assert!(read_only().session.credentials().is_none());
+    let credentials = Rig::online().session.credentials().unwrap();
+    assert_eq!((credentials.session, credentials.password), (SESSION, PASSWORD));
+    let shown = format!("{credentials:?}");
+    assert!(shown.contains(&format!("{SESSION:?}")) && !shown.contains("7, 7"), "{shown}");
 }
 
 #[test]

@@ -83,6 +83,15 @@ impl Rig {
         rig
     }
 
+    /// A rig at a server that is cut off, which has given it session 8.
+    pub(crate) fn read_only(config: Config) -> Rig {
+        let mut rig = Rig::new(Config { read_only: true, ..config });
+        rig.deadline();
+        rig.connect();
+        rig.grant(SessionId(8), TIMEOUT, true);
+        rig
+    }
+
     pub(crate) fn step(&mut self, input: Input<'_>) {
         self.session.step(self.now, input, &mut self.effects);
         for effect in std::mem::take(&mut self.effects.list) {

@@ -3,7 +3,7 @@
 use super::{CreateMode, Created};
 use crate::{
     client::Client,
-    error::Result,
+    error::{Error, Result},
     operation::{Call, Operation, OperationContext, ReplyError, finish},
     outcome::Reply,
     retry::Tries,
@@ -197,7 +197,10 @@ impl Plan {
             Ok(self.client.chroot.relative(&path).to_owned())
         });
         let path = made.await?;
-        match self.client.exists(&path).await? {
+        // The znode is there, although the operation fails: it may have been done.
+        let stat =
+            self.client.exists(&path).await.map_err(|last| Error::Undecided { last: Box::new(last) })?;
+        match stat {
             Some(stat) => Ok(Created { path, stat }),
             // Another client has deleted it meanwhile.
             None => Err(context.error_context().code(ErrorCode::NoNode.code())),

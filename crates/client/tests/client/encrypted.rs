@@ -4,7 +4,8 @@ use crate::server::TestServer;
 use ostler_client::{
     Client, Error,
     rustls::{
-        ClientConfig, RootCertStore, ServerConfig,
+        ClientConfig, ConfigBuilder, RootCertStore, ServerConfig, WantsVerifier,
+        crypto::{CryptoProvider, ring},
         pki_types::{CertificateDer, PrivateKeyDer},
         server::WebPkiClientVerifier,
     },
@@ -27,15 +28,26 @@ fn certificate() -> Certificate {
     Certificate { certificate: made.cert.der().clone(), key }
 }
 
+/// Named, because rustls chooses none by itself where the features of two are on.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn server_config() -> ConfigBuilder<ServerConfig, WantsVerifier> {
+    ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap()
+}
+
 fn trusting(certificate: &CertificateDer<'static>) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
-    ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+    let builder =
+        ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+    builder.with_root_certificates(roots).with_no_client_auth()
 }
 
 /// Accepts TLS connections, and passes the decrypted bytes on to `server`. Returns the proxy's port.
 async fn tls_proxy(server: SocketAddr, Certificate { certificate, key }: Certificate) -> u16 {
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    let config = server_config().with_no_client_auth().with_single_cert(vec![certificate], key);
     tls_proxy_with(server, config.unwrap()).await
 }
 
@@ -96,9 +108,9 @@ async fn mutual_tls_accepts_a_known_client_certificate_and_refuses_others() {
     let theirs = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let mut known = RootCertStore::empty();
     known.add(own.cert.der().clone()).unwrap();
-    let verifier = WebPkiClientVerifier::builder(known.into()).build().unwrap();
+    let verifier = WebPkiClientVerifier::builder_with_provider(known.into(), provider()).build().unwrap();
     let key = PrivateKeyDer::try_from(theirs.signing_key.serialize_der()).unwrap();
-    let config = ServerConfig::builder()
+    let config = server_config()
         .with_client_cert_verifier(verifier)
         .with_single_cert(vec![theirs.cert.der().clone()], key)
         .unwrap();

@@ -1,7 +1,10 @@
 //! The client at old servers that do not know newer operations.
 
 use crate::{proxy::Proxy, server::TestServer};
-use ostler_client::{AddWatchMode, Client, CreateMode, Error, ErrorCode, OpResult, ReadResult, Version};
+use ostler_client::{
+    AddWatchMode, Client, CreateMode, Error, ErrorCode, OpResult, ReadResult, RetryPolicy, Version,
+};
+use std::time::Duration;
 
 const CREATE2: i32 = 15;
 const CREATE_CONTAINER: i32 = 19;
@@ -72,4 +75,31 @@ async fn a_multi_refused_for_a_container_does_not_disable_create2() {
     assert_eq!(refused.await.unwrap_err().code(), Some(ErrorCode::MarshallingError));
     client.create("/a", b"").await.unwrap();
     assert_eq!(client.metrics().operations["create2"].errors, 0);
+}
+
+/// The server has no create2, and the connection is lost between the create and the question for its Stat.
+#[tokio::test]
+async fn a_protected_create_without_create2_leaves_one_znode_although_its_stat_is_missing() {
+    let server = TestServer::start();
+    let proxy = Proxy::hiding(server.address, vec![CREATE2]).await;
+    let retry = RetryPolicy::exponential(Duration::from_millis(1), Duration::from_millis(1), 1);
+    let builder = Client::builder(&proxy.address.to_string()).retry(retry);
+    let client = builder.connection_timeout(Duration::from_millis(200)).connect().await.unwrap();
+    // From then on the client uses create.
+    client.create("/a", b"").await.unwrap();
+    // The create and its reply pass, the question does not, and there is no other connection.
+    proxy.shut(true);
+    proxy.cut_at(3);
+    let failed = client.create("/a/n-", b"").ephemeral_sequential().protected().await.unwrap_err();
+    assert!(failed.is_outcome_unknown(), "{failed}");
+    proxy.shut(false);
+    let other = server.client().await;
+    // The client deletes the znode in the background.
+    loop {
+        let (names, changed) = other.get_children("/a").watch().await.unwrap();
+        if names.is_empty() {
+            break;
+        }
+        changed.await.unwrap();
+    }
 }

@@ -9,19 +9,22 @@ use ostler_data_dir::{
     },
 };
 use ostler_proto::{
-    id::{SessionId, Zxid},
-    stat::ExtendedTypes,
+    acl::Perms,
+    id::{Epoch, SessionId, Zxid},
+    stat::{ExtendedTypes, StatPersisted},
     txn::{CreateTxn, Txn, TxnCreateKind, TxnHeader, TxnRecord},
 };
 use ostler_server_core::{PersistOp, effect::Record};
 use ostler_storage::{
     disk::{Disk, OsDisk},
+    epochs::{EpochFile, write_epoch},
     folders::DataFolders,
     recover::Origin,
+    snapshot::{Compression, SnapshotTarget, SnapshotTrailer, SnapshotWriter, body::BodyWriter},
 };
 use ostler_tree::Tree;
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     thread,
     time::{Duration, Instant},
@@ -168,6 +171,100 @@ fn a_tree_is_read_from_a_stream_as_it_was_written() {
     assert_eq!((came.get("/40").is_some(), &*rest), (true, &b"more"[..]));
     let signed = bytes.len() - b"more".len();
     assert!(read_stream(&bytes[..signed - 1], Zxid(40), ExtendedTypes::default()).is_err());
+}
+
+/// Writes a snapshot of znodes, each with the index of its ACL. The snapshot has no list of ACLs.
+fn write_snapshot(folders: &DataFolders, zxid: Zxid, znodes: &[(&str, i64)]) -> PathBuf {
+    let target = SnapshotTarget::new(&folders.snapshots, zxid, Compression::None);
+    let mut writer = SnapshotWriter::begin(&OsDisk, target, [].into_iter(), [].into_iter()).unwrap();
+    for (path, acl) in znodes {
+        writer.node(path, None, *acl, &StatPersisted::default()).unwrap();
+    }
+    writer.finish(SnapshotTrailer { digest: None, last_processed: None }).unwrap()
+}
+
+/// Whether the znode has an ACL by which nobody may do anything.
+fn is_closed(tree: &Tree, path: &str) -> bool {
+    let acl = tree.acl(tree.get(path).unwrap());
+    acl.is_some_and(|acl| !acl.is_empty() && acl.perms_of_everybody() == Perms(0))
+}
+
+/// Java writes the ACLs before the znodes, while the tree changes. So the list of a new znode can be missing.
+#[test]
+fn a_snapshot_without_the_acl_of_a_znode_is_used_and_the_log_sets_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (member, folders) = member(dir.path(), 5);
+    drop(member);
+    write_snapshot(&folders, Zxid(3), &[("/", -1), ("/4", 6), ("/never", 6)]);
+    for reads_ahead in [false, true] {
+        let options = RestoreOptions { reads_ahead, ..RestoreOptions::default() };
+        let found = restore(&OsDisk, &folders, options).unwrap();
+        assert_eq!(found.recovered.origin, Origin::Snapshot(Zxid(3)));
+        assert_eq!(["/4", "/5", "/never"].map(|path| is_closed(&found.tree, path)), [false, false, true]);
+    }
+}
+
+/// A member with five records, and a leader's tree at `zxid` that Java wrote and did not rename.
+fn with_unrenamed_tree(dir: &Path, zxid: Zxid, current: Epoch) -> (DataFolders, PathBuf) {
+    let (member, folders) = member(dir, 5);
+    drop(member);
+    write_epoch(&OsDisk, &folders.snapshots, EpochFile::Current, current).unwrap();
+    let named = write_snapshot(&folders, zxid, &[("/", -1), ("/of-leader", -1)]);
+    let unrenamed = PathBuf::from(format!("{}.tmp", named.display()));
+    std::fs::rename(named, &unrenamed).unwrap();
+    (folders, unrenamed)
+}
+
+/// Java goes on from it, so it can be the only base of the log.
+#[test]
+fn a_start_renames_a_leaders_tree_that_java_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folders, unrenamed) = with_unrenamed_tree(dir.path(), Zxid(9), Epoch(0));
+    let (mut member, _) = Persistence::start(Arc::new(OsDisk), folders.clone(), options()).unwrap();
+    member.carry_out(append(10)).unwrap();
+    member.sync().unwrap();
+    drop(member);
+    assert!(!unrenamed.exists() && unrenamed.with_extension("").exists());
+    let found = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap();
+    assert_eq!((found.recovered.origin, found.recovered.last_zxid), (Origin::Snapshot(Zxid(9)), Zxid(10)));
+    assert!(["/of-leader", "/10"].iter().all(|path| found.tree.get(path).is_some()));
+}
+
+/// Java does not start with it. The tree is of a leader that may never have been established. So it must not come back
+/// when this server has come to its epoch with another leader.
+#[test]
+fn a_start_removes_a_leaders_tree_of_an_epoch_that_the_server_has_not_come_to() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folders, unrenamed) = with_unrenamed_tree(dir.path(), Zxid::new(Epoch(4), 9), Epoch(3));
+    let start = || restore(&OsDisk, &folders, RestoreOptions::default()).unwrap();
+    assert_eq!(start().recovered.last_zxid, Zxid(5));
+    assert!(!unrenamed.exists());
+    write_epoch(&OsDisk, &folders.snapshots, EpochFile::Current, Epoch(6)).unwrap();
+    assert_eq!(start().recovered.last_zxid, Zxid(5));
+}
+
+#[test]
+fn a_start_fails_if_a_leaders_tree_that_java_wrote_cannot_be_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folders, unrenamed) = with_unrenamed_tree(dir.path(), Zxid(9), Epoch(0));
+    std::fs::remove_file(&unrenamed).unwrap();
+    std::fs::create_dir(&unrenamed).unwrap();
+    let error = restore(&OsDisk, &folders, RestoreOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("snapshot.9.tmp"), "{error}");
+}
+
+#[test]
+fn a_leaders_tree_may_lack_the_acl_of_a_znode() {
+    let mut writer = BodyWriter::new(Vec::new());
+    writer.sessions([].into_iter()).unwrap();
+    writer.acls([].into_iter()).unwrap();
+    writer.node("/", None, -1, &StatPersisted::default()).unwrap();
+    writer.node("/new", None, 6, &StatPersisted::default()).unwrap();
+    writer.end().unwrap();
+    let mut stream = writer.finish().unwrap();
+    stream.extend_from_slice(b"\0\0\0\x0aBenWasHere");
+    let (came, _) = read_stream(&*stream, Zxid(3), ExtendedTypes::default()).unwrap();
+    assert!(is_closed(&came, "/new"));
 }
 
 /// An operator's snapshot is written as fast as it can be, and the log is cut meanwhile all the same.

@@ -80,19 +80,31 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
+    let ended = follow(&client, &options.path).await;
+    client.close().await;
+    ended
+}
+
+/// Uses each good configuration, until SIGTERM or SIGINT.
+async fn follow(client: &Client, path: &str) -> Result<(), Box<dyn Error>> {
     // The cache sets its watch before it reads, and reads again after each loss of the connection. So it misses no
     // last change. A program that reads, and then sets a watch, does.
-    let cache = NodeCache::start(&client, &options.path)?;
+    let cache = NodeCache::start(client, path)?;
     let (mut events, mut stopped) = (cache.events(), pin!(stop_signal()));
     let (mut application, mut seen) = (Application::default(), None);
-    tracing::info!("follows {}", options.path);
+    tracing::info!("follows {path}");
     loop {
         let event = tokio::select! {
-            stopped = &mut stopped => break stopped?,
+            stopped = &mut stopped => return Ok(stopped?),
             event = events.next() => event,
         };
-        if event.is_none() {
-            return Err("the cache has ended".into());
+        match event {
+            // The reason is there once the cache has ended.
+            None => return Err(cache.end_reason().map_or_else(|| "the cache has ended".into(), Into::into)),
+            Some(CacheEvent::Unreadable { code, .. }) => {
+                tracing::warn!("{}: the znode cannot be read: {code}", application.keeps());
+            }
+            Some(_) => {}
         }
         // An event is only the sign to look: the cache itself has the newest data, and what was between does not
         // matter.
@@ -104,11 +116,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         seen = zxid;
         match node {
             Some(node) => application.look_at(&node.data, node.stat.version),
-            None => tracing::warn!("{}: the znode is gone", application.keeps()),
+            // The cache lets go of a znode that may not be read any more as well. It says so in its next event.
+            None => tracing::warn!("{}: the znode is gone, or cannot be read", application.keeps()),
         }
     }
-    client.close().await;
-    Ok(())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use axum::{Router, extract::Path, routing::get};
 use clap::Parser;
-use ostler_examples::{ConnectOptions, start_log, stop_signal};
+use ostler_examples::{ConnectOptions, give_back, serve, start_log};
 use ostler_recipes::prelude::*;
 use std::{error::Error, net::SocketAddr};
 use tokio::net::TcpListener;
@@ -28,11 +28,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
+    let ended = run(&client, options).await;
+    client.close().await;
+    ended
+}
+
+async fn run(client: &Client, options: Options) -> Result<(), Box<dyn Error>> {
     // The port is open before anybody can find it.
     let listener = TcpListener::bind(options.listen).await?;
     let address = listener.local_addr()?;
 
-    let services: ServiceDiscovery = ServiceDiscovery::new(&client, SERVICES);
+    let services: ServiceDiscovery = ServiceDiscovery::new(client, SERVICES);
     let mut instance = ServiceInstance::new("greeter", &address.ip().to_string(), address.port());
     instance.id = options.name.clone();
     instance.uri_spec = Some("{scheme}://{address}:{port}".parse()?);
@@ -42,16 +48,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let name = options.name;
     let hello = move |Path(who): Path<String>| async move { format!("hello {who}, from {name}\n") };
-    let stopped = async move {
-        if let Err(error) = stop_signal().await {
-            tracing::error!("cannot listen to signals: {error}");
+    // First nobody finds it any more, then it ends what it has begun. The other order would fail requests.
+    let before_end = async move {
+        if give_back(services.close()).await.is_some() {
+            tracing::info!("is not registered any more");
         }
-        // First nobody finds it any more, then it ends what it has begun. The other order would fail requests.
-        services.close().await;
-        tracing::info!("is not registered any more");
     };
     let app = Router::new().route("/hello/{who}", get(hello));
-    axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
-    client.close().await;
+    serve(listener, app, before_end).await?;
     Ok(())
 }

@@ -1,13 +1,19 @@
-//! A queue whose consumers together handle no more than a number of items in any second.
+//! A queue whose consumers together begin no more than a number of items in any second, unless one is paused.
 //!
 //! The limit is a semaphore with as many leases as there may be items a second. A consumer takes a lease for each
 //! item, and returns it one second later, however fast it was. So those that have begun an item within the last second
 //! hold a lease each, and there are no more leases. This compares no clocks of different machines. It only needs them
 //! to run equally fast. A consumer that is killed keeps its leases until its session expires, which makes the others
-//! slower for a moment, and never faster.
+//! slower for a moment.
+//!
+//! A consumer that is paused can exceed the limit. Its virtual machine may pause it after it has got its lease and before
+//! it handles the item. When it goes on its session and its lease may be over, and it handles one item more than the
+//! others leave room for. Only the system to which it writes can prevent that. ZooKeeper does it for writes by the fence
+//! of the lease, `lease.multi()`. Any other system has to count by itself: a token does not say which of several leases
+//! are over.
 
 use clap::{Parser, Subcommand};
-use ostler_examples::{ConnectOptions, start_log, stop_signal};
+use ostler_examples::{ConnectOptions, give_back, start_log, stop_signal};
 use ostler_recipes::prelude::*;
 use std::{error::Error, time::Duration};
 use tokio::{sync::mpsc, time::sleep};
@@ -55,13 +61,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
-    let queue = DistributedQueue::builder(&client, QUEUE).lock_path(LOCKS).build().await?;
-    match options.task {
-        Task::Put { prefix, count } => put(&queue, &prefix, count).await?,
-        Task::Work { name, per_second } => work(&client, &queue, &name, per_second).await?,
-    }
+    let ended = run(&client, options.task).await;
     client.close().await;
-    Ok(())
+    ended
+}
+
+async fn run(client: &Client, task: Task) -> Result<(), Box<dyn Error>> {
+    let queue = DistributedQueue::builder(client, QUEUE).lock_path(LOCKS).build().await?;
+    match task {
+        Task::Put { prefix, count } => put(&queue, &prefix, count).await,
+        Task::Work { name, per_second } => work(client, &queue, &name, per_second).await,
+    }
 }
 
 async fn put(queue: &DistributedQueue, prefix: &str, count: u32) -> Result<(), Box<dyn Error>> {
@@ -110,7 +120,7 @@ async fn work(
     drop(consumer);
     // The session ends only when the leases have lasted for their second. Otherwise each consumer that ends would let
     // others begin items too early.
-    all_returned.recv().await;
+    give_back(all_returned.recv()).await;
     Ok(())
 }
 
@@ -132,7 +142,8 @@ impl Rate {
     async fn lease(&self) -> Lease {
         loop {
             match self.leases.acquire().await {
-                // This process may have been paused for longer than its session lasts.
+                // This process may have been paused for longer than its session lasts. It may also be paused after this
+                // look, which no look can prevent.
                 Ok(lease) if lease.is_held() => return lease,
                 Ok(_) => {}
                 Err(error) => {

@@ -2,7 +2,7 @@
 
 use crate::{
     cache::{CuratorCacheBuilder, NodeRead, READS_MAX, ReadAnswer, ReadKind, Shared, answer_of_error},
-    until_answered::{until_answered, wait_after_refusals},
+    until_answered::{event_unless_removed, until_answered, wait_after_refusals},
 };
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use ostler_client::{Client, EventKind, Result, Watch};
@@ -51,7 +51,11 @@ async fn until_changed(
     signal: ChangeSignal,
 ) -> Result<(NodeRead, EventKind)> {
     let kind = match signal {
-        ChangeSignal::Watch(watch) => watch.await?.kind,
+        ChangeSignal::Watch(watch) => match (event_unless_removed(watch).await?, node_read.kind) {
+            (Some(event), _) => event.kind,
+            (None, ReadKind::Data) => EventKind::NodeDataChanged,
+            (None, ReadKind::Children) => EventKind::NodeChildrenChanged,
+        },
         ChangeSignal::Readable => {
             until_readable(client, &node_read.path).await?;
             EventKind::NodeDataChanged

@@ -207,7 +207,7 @@ async fn follow(client: Client, path: String, current: Arc<watch::Sender<KnownVa
                     break;
                 }
             }
-            Err(Error::Closed | Error::AuthFailed) => break,
+            Err(error) if error.is_closed() => break,
             // The server refuses the read. No event comes when it allows the read again.
             Err(error) => {
                 if refused == 0 {
@@ -223,7 +223,7 @@ async fn follow(client: Client, path: String, current: Arc<watch::Sender<KnownVa
 
 /// Whether the client is closed, by the end of a watch. A watch that was removed is set again.
 fn ended(changed: ostler_client::Result<WatchedEvent>) -> bool {
-    matches!(changed, Err(Error::Closed | Error::AuthFailed | Error::SessionExpired { .. }))
+    changed.is_err_and(|error| error.is_closed() || matches!(error, Error::SessionExpired { .. }))
 }
 
 /// Reads the value, if the znode exists. Returns the watch for the next change.

@@ -10,6 +10,7 @@
 use crate::{
     error::{Error, Result},
     fencing::{Fence, Token},
+    until_answered::event_unless_removed,
 };
 use ostler_client::{Bytes, Client, ErrorCode, Zxid, paths};
 use std::sync::Arc;
@@ -104,7 +105,7 @@ impl Acknowledgement {
                     return Ok(acknowledged);
                 }
             }
-            match changed.await {
+            match event_unless_removed(changed).await {
                 // The znode is read again in the next session.
                 Err(error) if error.is_session_over() && self.client.wait_connected().await.is_ok() => {}
                 changed => drop(changed?),

@@ -13,6 +13,7 @@ use crate::{
     error::Result,
     fencing::{Fence, Token},
     session_retry,
+    until_answered::event_unless_removed,
 };
 use ostler_client::{Client, Error as ClientError, ErrorCode, RetryPolicy, Session, Version, paths};
 use std::{ops::Deref, sync::Arc, time::Duration};
@@ -74,7 +75,7 @@ impl UnfairElection {
                 Err(error) if error.is_no_node() => {}
                 watched => {
                     let (_, changed) = watched?;
-                    changed.await?;
+                    event_unless_removed(changed).await?;
                 }
             }
         }

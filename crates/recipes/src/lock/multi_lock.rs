@@ -101,7 +101,7 @@ impl AnyGuard {
 
 /// Several locks that are acquired together, all or none. Curator's `InterProcessMultiLock`.
 ///
-/// The locks are acquired in the given order and released in the opposite order. All programs that share some of the
+/// The locks are acquired in the given order, and [released](MultiGuard::release) in the opposite order. All programs that share some of the
 /// locks must give them in the same order. Otherwise two programs can wait for each other.
 #[derive(Debug, Clone)]
 pub struct InterProcessMultiLock {

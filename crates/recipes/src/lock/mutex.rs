@@ -125,7 +125,7 @@ impl InterProcessMutex {
 
     /// Whether the owner holds the lock, through this value or a clone.
     pub fn is_held_by(&self, owner: &Owner) -> bool {
-        self.holdings.held(owner).is_some()
+        self.holdings.is_held(owner)
     }
 
     /// The paths of the znodes of the holder and of the waiting contenders, in the order of the queue.

@@ -35,7 +35,14 @@ pub(crate) struct Holdings<H> {
 struct Slot<H> {
     /// Locked while the owner acquires. Other futures of the owner wait for this lock and then share the acquisition.
     acquiring: tokio::sync::Mutex<()>,
-    held: Mutex<Weak<H>>,
+    held: Mutex<Held<H>>,
+}
+
+/// The acquisition that an owner holds, or has held.
+#[derive(Debug)]
+struct Held<H> {
+    holding: Weak<H>,
+    fence: Option<Fence>,
 }
 
 impl<H> Clone for Holdings<H> {
@@ -52,21 +59,31 @@ impl<H> Default for Holdings<H> {
 
 impl<H> Default for Slot<H> {
     fn default() -> Self {
-        Slot { acquiring: tokio::sync::Mutex::default(), held: Mutex::default() }
+        Slot {
+            acquiring: tokio::sync::Mutex::default(),
+            held: Mutex::new(Held { holding: Weak::new(), fence: None }),
+        }
     }
 }
 
 impl<H> Slot<H> {
-    fn lock(&self) -> MutexGuard<'_, Weak<H>> {
+    fn lock(&self) -> MutexGuard<'_, Held<H>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is an acquisition, and its session lives. After the session's end the lock is not held, even if there
+    /// are guards. It takes no share of the acquisition, not even for a moment: a guard that is released meanwhile would
+    /// not be the last one, and the release would return before the znode is deleted.
+    fn is_held(&self) -> bool {
+        let held = self.lock();
+        held.holding.strong_count() > 0 && held.fence.as_ref().is_some_and(Fence::is_held)
     }
 }
 
 impl<H: AsRef<Fence>> Slot<H> {
-    /// The acquisition, if its session lives. After the session's end the lock is not held, even if there are guards.
+    /// A share of the acquisition, if it [is held](Slot::is_held).
     fn held(&self) -> Option<Arc<H>> {
-        let holding = self.lock().upgrade();
-        holding.filter(|holding| (**holding).as_ref().is_held())
+        self.is_held().then(|| self.lock().holding.upgrade()).flatten()
     }
 }
 
@@ -82,7 +99,7 @@ impl<H: AsRef<Fence>> Holdings<H> {
     fn slot(&self, owner: &Owner) -> Arc<Slot<H>> {
         let mut slots = self.slots();
         // Removes the slots of owners that neither hold nor wait.
-        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().strong_count() > 0);
+        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.lock().holding.strong_count() > 0);
         slots.entry(owner.clone()).or_default().clone()
     }
 
@@ -98,13 +115,14 @@ impl<H: AsRef<Fence>> Holdings<H> {
             return Ok(holding);
         }
         let holding = Arc::new(acquire.await?);
-        *slot.lock() = Arc::downgrade(&holding);
+        let fence = Some((*holding).as_ref().clone());
+        *slot.lock() = Held { holding: Arc::downgrade(&holding), fence };
         Ok(holding)
     }
 
-    /// The acquisition that the owner holds now.
-    pub(crate) fn held(&self, owner: &Owner) -> Option<Arc<H>> {
-        self.known(owner)?.held()
+    /// Whether the owner holds the lock.
+    pub(crate) fn is_held(&self, owner: &Owner) -> bool {
+        self.known(owner).is_some_and(|slot| slot.is_held())
     }
 
     /// The acquisition that the owner holds. If the owner waits for the lock now, this waits for the end of that wait.
@@ -116,7 +134,7 @@ impl<H: AsRef<Fence>> Holdings<H> {
 
     /// Whether the owner holds the lock or waits for it.
     pub(crate) fn is_wanted(&self, owner: &Owner) -> bool {
-        self.known(owner).is_some_and(|slot| slot.acquiring.try_lock().is_err() || slot.held().is_some())
+        self.known(owner).is_some_and(|slot| slot.acquiring.try_lock().is_err() || slot.is_held())
     }
 }
 

@@ -103,7 +103,10 @@ impl InterProcessReadWriteLock {
         let acquire = async {
             match self.writing.settled(owner).await {
                 // The write lock is kept until the reader's znode exists, so that one of both is always held.
-                Some(writing) => self.read_in_place_of(&writing).await,
+                Some(writing) => match self.read_in_place_of(&writing).await {
+                    Err(error) if error.is_not_held() => self.wait(READ).await.map(Reading),
+                    reading => reading,
+                },
                 None => self.wait(READ).await.map(Reading),
             }
         };
@@ -191,7 +194,8 @@ impl InterProcessReadWriteLock {
     }
 
     /// Creates the znode of a reader in the place of a writer, with the writer's number and token. A token of its own
-    /// would be larger than those of writers that already wait.
+    /// would be larger than those of writers that already wait. It fails if the writer's znode is gone: if another client
+    /// has deleted it, the next writer may hold the lock already.
     async fn read_in_place_of(&self, writing: &Writing) -> Result<Reading> {
         let writer = &writing.0;
         if planted::is(Bug::DowngradeToTheEnd) {
@@ -200,7 +204,10 @@ impl InterProcessReadWriteLock {
         let token = writer.fence().token();
         let path = paths::join(&self.path, &downgraded_name(writer.name(), token.0));
         let spec = self.spec(READ);
-        Ok(Reading(QueuePlace::take_named(writer.session(), (&path, spec), token).await?))
+        let reader = QueuePlace::take_named(writer.session(), (&path, spec), token).await?;
+        // Asked after the reader's znode exists: from then on no later writer becomes the holder.
+        writer.fence().verify().await?;
+        Ok(Reading(reader))
     }
 
     /// Creates the znode of a reader at the end of the queue.

@@ -3,6 +3,7 @@
 use crate::{
     error::{Error, Result},
     fencing::Fence,
+    until_answered::event_unless_removed,
 };
 use ostler_client::Client;
 
@@ -37,6 +38,6 @@ pub(crate) async fn requested(fence: &Fence) -> Result<()> {
         if data == REVOKE {
             return Ok(());
         }
-        changed.await.map_err(|_| not_held())?;
+        event_unless_removed(changed).await.map_err(|_| not_held())?;
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     fencing::Fence,
     queue_place::{self, PlaceSpec, QueuePlace},
     session_retry,
+    until_answered::event_unless_removed,
 };
 use ostler_client::{Bytes, Client, RecipeTag, Session, paths};
 use std::{future::pending, ops::Deref, sync::Arc, time::Duration};
@@ -218,27 +219,27 @@ impl InterProcessSemaphore {
         }
     }
 
-    /// Waits for a lease. Only the holder of the mutex waits here, so a lease that is given back wakes one contender.
+    /// Waits for a lease. The holder of the mutex waits here, so a lease that is given back wakes one contender.
     async fn wait_as_next(&self, session: &Session, size: &mut SemaphoreSize) -> Result<LeaseWait> {
         let spec = PlaceSpec { path: &self.leases, word: WORD, data: &self.data, tag: RecipeTag::Semaphore };
-        let place = QueuePlace::take(session, spec).await?;
+        let mut place = QueuePlace::take(session, spec).await?;
         loop {
             let watched = session.get_children(&self.leases).watch().await;
             let (names, changed) = match watched {
                 Err(error) if error.is_no_node() => break,
                 watched => watched?,
             };
-            if !names.iter().any(|name| name == place.name()) {
-                break;
-            }
-            if names.len() <= size.now() {
+            // Leases after this one do not count: if another client deletes a contender's znode in the mutex, two contenders
+            // wait here, and would wait for each other. Curator counts all of them.
+            let Some(before) = place.count_before(names, WORD).await? else { break };
+            if before < size.now() {
                 place.fence().begin().await?;
                 return Ok(LeaseWait::Leased(place));
             }
             // After each of these the leases are read again.
             tokio::select! {
                 biased;
-                changed = changed => drop(changed?),
+                changed = event_unless_removed(changed) => drop(changed?),
                 () = size.changed() => {}
             }
         }

@@ -82,7 +82,7 @@ impl Consumer {
             while !asked.is_asked() {
                 match work.round(&mut consume, &asked).await {
                     Ok(()) => tries = 0,
-                    Err(Error::Closed | Error::AuthFailed) => return,
+                    Err(error) if error.is_closed() => return,
                     Err(error) => {
                         tracing::warn!(path = work.queue.path, %error, "trouble with a queue");
                         tries += 1;
@@ -270,7 +270,7 @@ where
     let items = match items::decode(data) {
         Ok(items) => items,
         Err(error) => {
-            tracing::error!(name, %error, "a queue item that makes no sense is dropped");
+            tracing::error!(name, %error, "a queue item whose data is not in the format of items is deleted");
             return true;
         }
     };

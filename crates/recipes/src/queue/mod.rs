@@ -28,6 +28,8 @@
 //! An item that cannot be handled at all stays where it is, for example because the server refuses to read it, or
 //! because it is too large to be put back. This is logged, and the item is tried again after a while. Other items are
 //! consumed meanwhile.
+//!
+//! An item whose data is not in the format of Curator's items is deleted, and logged as an error, as in Curator.
 
 mod consumer;
 mod items;

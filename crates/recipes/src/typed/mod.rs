@@ -4,7 +4,7 @@
 //! use ostler_recipes::{ostler_client::{Client, Version}, serde::{Deserialize, Serialize}, typed::Typed};
 //!
 //! #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-//! # #[serde(crate = "ostler_recipes::serde")]
+//! #[serde(crate = "ostler_recipes::serde")] // not needed if the program depends on serde itself
 //! struct Limits {
 //!     connections: u32,
 //! }

@@ -2,7 +2,7 @@
 //! straight.
 
 use crate::servers::{Attach, Ensemble, PATIENCE, Servers, connect_string, faults, patiently};
-use ostler_client::{Client, ClientBuilder, Error, RetryPolicy};
+use ostler_client::{Client, ClientBuilder, Error, RetryPolicy, SessionId};
 use ostler_testkit::{Counts, CutPoint, FrameProxy, SeenFrame, TestOptions, TestServer, TestkitError};
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
@@ -122,10 +122,15 @@ impl<S: Servers> World<S> {
     /// The same, whatever the client makes of it: it can have ended already, and the client not know yet.
     pub(crate) async fn expire_now(&self) {
         if let Some(session) = self.client.session_id() {
-            match self.server.expire(session).await {
-                Err(TestkitError::NoSession(_)) => {}
-                expired => expired.unwrap(),
-            }
+            self.expire_session(session).await;
+        }
+    }
+
+    /// Expires a session, if it is not over.
+    pub(crate) async fn expire_session(&self, session: SessionId) {
+        match self.server.expire(session).await {
+            Err(TestkitError::NoSession(_)) => {}
+            expired => expired.unwrap(),
         }
     }
 

@@ -1,16 +1,17 @@
 //! The features of each lock beside holding.
 
-use crate::world::{PATIENCE, World, patiently};
+use crate::world::{PATIENCE, Recipe, World, patiently};
 use futures_util::FutureExt;
+use ostler_client::{WatcherType, paths};
 use ostler_recipes::{
     Error,
     counter::SharedCount,
     lock::{
         AnyLock, InterProcessMultiLock, InterProcessMutex, InterProcessReadWriteLock, InterProcessSemaphore,
-        InterProcessSemaphoreMutex, Owner, attempt_revoke,
+        InterProcessSemaphoreMutex, Owner, WriteGuard, attempt_revoke,
     },
 };
-use ostler_testkit::{CutPoint, Direction, Op, SeenFrame};
+use ostler_testkit::{Counts, CutPoint, Direction, Op, SeenFrame};
 use std::{pin::pin, time::Duration};
 use tokio::{sync::watch, time::timeout};
 
@@ -122,8 +123,7 @@ async fn a_holder_is_asked_to_give_the_lock_up() {
 async fn readers_and_writers_are_asked_to_give_their_locks_up() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
-    let (ours, other) =
-        (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
+    let [ours, other] = [&a, &b].map(|client| InterProcessReadWriteLock::new(client, "/rw"));
     let mut readers = tokio::task::JoinSet::new();
     for _ in 0..2 {
         let guard = ours.acquire_read().await.unwrap();
@@ -165,29 +165,171 @@ async fn readers_and_writers_are_asked_to_give_their_locks_up() {
     world.until_clean("revocation").await;
 }
 
+/// Neither way from the write lock to the read lock is open to an owner that has lost it. Returns the guard that is left.
+async fn become_no_readers([one, two]: [WriteGuard; 2]) -> WriteGuard {
+    let read = [patiently("read", one.acquire_read()).await, patiently("downgraded", two.downgrade()).await];
+    for reading in read {
+        assert!(reading.as_ref().is_err_and(Error::is_not_held), "{reading:?}");
+    }
+    one
+}
+
 /// In between others may have written, and the lost guard's owner would read on as if nobody had.
 #[tokio::test]
 async fn a_writer_that_has_lost_the_lock_becomes_no_reader() {
     let world = World::start().await;
     let (a, b) = (world.client().await, world.client().await);
-    let (ours, other) =
-        (InterProcessReadWriteLock::new(&a, "/rw"), InterProcessReadWriteLock::new(&b, "/rw"));
+    let [ours, other] = [&a, &b].map(|client| InterProcessReadWriteLock::new(client, "/rw"));
     let me = Owner::new();
     let guards = [ours.acquire_write_as(&me).await.unwrap(), ours.acquire_write_as(&me).await.unwrap()];
     world.expire(&a).await;
     patiently("the client knows", guards[0].fence().session().ended()).await;
     patiently("free", other.acquire_write()).await.unwrap().release().await.unwrap();
     let again = patiently("another session", ours.acquire_read_as(&me)).await.unwrap();
-    let [one, two] = guards;
-    for reading in
-        [patiently("read", one.acquire_read()).await, patiently("downgraded", two.downgrade()).await]
-    {
-        let reading = reading.map(|guard| guard.is_held());
-        assert!(reading.as_ref().is_err_and(Error::is_not_held), "{reading:?}");
-    }
+    let one = become_no_readers(guards).await;
     assert!(again.is_held());
     drop((one, again));
     world.until_clean("the loss").await;
+}
+
+/// The same when another client has deleted the writer's znode: the next writer holds, and the session lives.
+#[tokio::test]
+async fn a_writer_whose_znode_is_gone_becomes_no_reader_beside_the_next_writer() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let [ours, other] = [&a, &b].map(|client| InterProcessReadWriteLock::new(client, "/rw"));
+    let me = Owner::new();
+    let guards = [ours.acquire_write_as(&me).await.unwrap(), ours.acquire_write_as(&me).await.unwrap()];
+    let waiting = tokio::spawn(async move { other.acquire_write().await });
+    world.until("the second writer waits", |c| c.watches == 1).await;
+    b.delete(guards[0].fence().node()).await.unwrap();
+    let second = patiently("the second writer", waiting).await.unwrap().unwrap();
+    // The owner has to wait behind the second writer.
+    assert!(ours.acquire_read_as_within(&me, BRIEFLY).await.unwrap().is_none());
+    let one = become_no_readers(guards).await;
+    second.fence().verify().await.unwrap();
+    second.release().await.unwrap();
+    patiently("our turn", ours.acquire_read_as(&me)).await.unwrap().release().await.unwrap();
+    drop(one);
+    world.until_clean("a deletion by hand").await;
+}
+
+/// Another client has deleted the znode of the contender that is next, so that two wait for a lease.
+#[tokio::test]
+async fn two_contenders_of_a_semaphore_do_not_wait_for_each_other() {
+    let world = World::start().await;
+    let (a, b) = (world.client().await, world.client().await);
+    let semaphores = [&a, &b].map(|client| InterProcessSemaphore::new(client, "/semaphore", 1));
+    let held = semaphores[0].acquire().await.unwrap();
+    let contend = |semaphore: &InterProcessSemaphore| {
+        let semaphore = semaphore.clone();
+        tokio::spawn(async move { semaphore.acquire().await.unwrap() })
+    };
+    let first = contend(&semaphores[0]);
+    world.until("the first waits for a lease", |c| (c.ephemerals, c.watches) == (3, 1)).await;
+    let next = a.get_children("/semaphore/locks").await.unwrap().remove(0);
+    let second = contend(&semaphores[1]);
+    world.until("the second waits behind it", |c| c.ephemerals == 4 && c.watches >= 2).await;
+    b.delete(&format!("/semaphore/locks/{next}")).await.unwrap();
+    let both_wait = async {
+        loop {
+            let (leases, changed) = a.get_children("/semaphore/leases").watch().await.unwrap();
+            if leases.len() == 3 {
+                return;
+            }
+            changed.await.unwrap();
+        }
+    };
+    patiently("both wait for a lease", both_wait).await;
+    held.release().await.unwrap();
+    patiently("the first", first).await.unwrap().release().await.unwrap();
+    patiently("the second", second).await.unwrap().release().await.unwrap();
+    world.until_clean("the semaphore").await;
+}
+
+/// The deletion of the only znode before its own is enough: a hand-over costs no look at the queue.
+#[tokio::test]
+async fn the_next_holds_without_another_look_at_the_queue() {
+    let world = World::start().await;
+    let (proxy, ours) = world.proxied().await;
+    let other = world.client().await;
+    let held = Recipe::Mutex.hold(&other, "/a").await.unwrap();
+    let waiting = tokio::spawn(async move { Recipe::Mutex.hold(&ours, "/a").await });
+    world.until("it waits", |c| (c.ephemerals, c.watches) == Recipe::Mutex.with_one_waiting()).await;
+    let before = proxy.requests();
+    held.release().await;
+    let held = patiently("its turn", waiting).await.unwrap().unwrap();
+    assert_eq!(proxy.requests(), before, "{:?}", proxy.seen());
+    held.release().await;
+    world.until_clean("a hand-over").await;
+}
+
+/// A change of the holder's data is an event as well, and no hand-over.
+#[tokio::test]
+async fn the_next_does_not_hold_when_the_holder_is_asked_to_release() {
+    for recipe in [Recipe::Mutex, Recipe::Selector] {
+        let world = World::start().await;
+        let (a, b) = (world.client().await, world.client().await);
+        let held = patiently("free", recipe.hold(&a, "/a")).await.unwrap();
+        let waiting = tokio::spawn(async move { recipe.hold(&b, "/a").await });
+        let waits = move |c: &Counts| (c.ephemerals, c.watches) == recipe.with_one_waiting();
+        world.until("it waits", waits).await;
+        let before = world.server.counts().unwrap().events;
+        attempt_revoke(&a, held.fence.node()).await.unwrap();
+        world.until("it waits again", move |c| c.events > before && waits(c)).await;
+        assert!(!waiting.is_finished());
+        held.fence.verify().await.unwrap();
+        held.release().await;
+        patiently("its turn", waiting).await.unwrap().unwrap().release().await;
+        world.until_clean(recipe).await;
+    }
+}
+
+/// Its own znode is deleted after it has seen it in the queue, and before it watches it.
+#[tokio::test]
+async fn the_next_whose_own_znode_is_deleted_comes_again() {
+    let world = World::start().await;
+    let other = world.client().await;
+    let held = Recipe::Mutex.hold(&other, "/a").await.unwrap();
+    let (proxy, ours) = world.proxied().await;
+    let contender = ours.clone();
+    // A create, the list of the queue, and the look at the own znode.
+    let mut look = proxy.hold_at(CutPoint::BeforeRequest(3));
+    let waiting = tokio::spawn(async move { Recipe::Mutex.hold(&contender, "/a").await });
+    patiently("the look", look.reached()).await.unwrap();
+    let asked = proxy.seen();
+    assert!(matches!(asked.last(), Some(SeenFrame::Request { op: Some(Op::GetData), .. })), "{asked:?}");
+    let nodes = InterProcessMutex::new(&other, "/a").participant_nodes().await.unwrap();
+    assert!(nodes.len() == 2 && nodes[0] == held.fence.node(), "{nodes:?}");
+    other.delete(&nodes[1]).await.unwrap();
+    look.pass();
+    world.until("it waits", |c| (c.ephemerals, c.watches) == Recipe::Mutex.with_one_waiting()).await;
+    held.release().await;
+    patiently("its turn", waiting).await.unwrap().unwrap().release().await;
+    world.until_clean("a deletion by hand").await;
+}
+
+/// The program has removed the watch of a contender, for example with all its watches.
+#[tokio::test]
+async fn a_contender_whose_watch_is_removed_goes_on_waiting() {
+    for recipe in [Recipe::Mutex, Recipe::Latch, Recipe::Unfair, Recipe::Write, Recipe::Semaphore] {
+        let world = World::start().await;
+        let (a, b) = (world.client().await, world.client().await);
+        let held = patiently("free", recipe.hold(&a, "/a")).await.unwrap();
+        let contender = b.clone();
+        let waiting = tokio::spawn(async move { recipe.hold(&contender, "/a").await });
+        let waits = move |c: &Counts| (c.ephemerals, c.watches) == recipe.with_one_waiting();
+        world.until("it waits", waits).await;
+        let node = held.fence.node();
+        // The next for a lease watches all of them.
+        let watched = if recipe == Recipe::Semaphore { paths::parent(node).unwrap() } else { node };
+        patiently("removed", b.remove_watches(watched, WatcherType::Any)).await.unwrap();
+        world.until("it watches again", waits).await;
+        held.release().await;
+        let held = patiently("its turn", waiting).await.unwrap().unwrap();
+        held.release().await;
+        world.until_clean(recipe).await;
+    }
 }
 
 /// The same when nobody has told the client yet.

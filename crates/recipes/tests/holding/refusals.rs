@@ -2,7 +2,7 @@
 
 use crate::{
     servers::all_but,
-    world::{Recipe, World, code, connect, patiently},
+    world::{Recipe, SESSION, World, builder, code, connect, patiently},
 };
 use ostler_client::{Client, ErrorCode, Perms, RetryPolicy};
 use ostler_recipes::{Error, leader::UnfairElection, lock::InterProcessMutex};
@@ -43,12 +43,28 @@ async fn a_queue_that_cannot_be_read_holds_nothing() {
 /// Whoever stands before us cannot be watched, so nobody would say when it is our turn.
 #[tokio::test]
 async fn a_znode_before_ours_that_cannot_be_read_ends_the_wait() {
+    // The next of a mutex looks at its own znode as well.
+    for recipe in [Recipe::Mutex, Recipe::Write] {
+        let world = World::start().await;
+        let (client, other) = (world.client().await, world.client().await);
+        let held = recipe.hold(&other, QUEUE).await.unwrap();
+        other.set_acl(held.fence.node(), &all_but(Perms::READ)).await.unwrap();
+        let refused = patiently("refused", recipe.hold(&client, QUEUE)).await;
+        assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{recipe:?}: {:?}", refused.err());
+    }
+}
+
+#[tokio::test]
+async fn an_own_znode_that_cannot_be_read_ends_the_wait() {
     let world = World::start().await;
-    let (client, other) = (world.client().await, world.client().await);
-    let held = Recipe::Mutex.hold(&other, QUEUE).await.unwrap();
-    other.set_acl(held.fence.node(), &all_but(Perms::READ)).await.unwrap();
+    let other = world.client().await;
+    let _held = Recipe::Mutex.hold(&other, QUEUE).await.unwrap();
+    let proxy = FrameProxy::start(world.server.address()).await.unwrap();
+    let unreadable = builder(&proxy.connect_string(), SESSION).default_acl(all_but(Perms::READ));
+    let client = unreadable.connect().await.unwrap();
     let refused = patiently("refused", InterProcessMutex::new(&client, QUEUE).acquire()).await;
     assert_eq!(code(&refused), Some(ErrorCode::NoAuth), "{refused:?}");
+    assert_eq!(requests(&proxy, Op::Create2), 1, "it does not count as deleted");
 }
 
 /// It is held as before then.

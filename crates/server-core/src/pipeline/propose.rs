@@ -155,8 +155,8 @@ impl Server {
         let proposals = self.role.proposals_mut().expect("only a server that leads proposes");
         let zxid = proposals.propose();
         assert!(self.role.is_standalone() || zxid.counter() > 0, "an epoch ends before {zxid} is counted");
-        // An error transaction has no digest, nor has the empty form of closeSession: a reader would take
-        // the digest for its list.
+        // An error transaction has no digest, nor has the empty form of closeSession: a Java
+        // server would take the digest for its list.
         let has_digest = self.config.digest && !matches!(txn, Txn::Error(_) | Txn::CloseSession(None));
         let digest =
             has_digest.then(|| TxnDigest { version: DIGEST_VERSION, tree: self.pipeline.overlay.digest() });

@@ -1,6 +1,6 @@
 //! Lists the snapshots of a folder, with a check of the ends of each file, and removes those after a zxid.
 
-use super::{Compression, SEAL_END, snappy};
+use super::{Compression, SEAL_END, snappy, unrenamed};
 use crate::{
     disk::{Disk, read_full},
     error::{IoContext, Result},
@@ -41,7 +41,10 @@ pub enum Problem {
 pub fn find_snapshots(disk: &dyn Disk, dir: &Path) -> Result<Vec<SnapshotFile>> {
     let mut found = Vec::new();
     for name in disk.list(dir).during("list", dir)? {
-        let Some((zxid, compression)) = parse_snapshot_name(&name) else { continue };
+        let Some((zxid, compression)) = parse_snapshot_name(&name) else {
+            found.extend(unrenamed::find(disk, dir, &name));
+            continue;
+        };
         let path = dir.join(name);
         let problem = match has_complete_ends(disk, &path, compression) {
             Ok(true) => None,
@@ -68,7 +71,7 @@ pub fn remove_snapshots_after(disk: &dyn Disk, dir: &Path, zxid: Zxid) -> Result
 }
 
 /// Checks the last bytes of a plain file, and the first bytes of a compressed one.
-fn has_complete_ends(disk: &dyn Disk, path: &Path, compression: Compression) -> io::Result<bool> {
+pub(super) fn has_complete_ends(disk: &dyn Disk, path: &Path, compression: Compression) -> io::Result<bool> {
     let file = disk.open(path)?;
     let mut bytes = [0; 8];
     match compression {

@@ -19,7 +19,7 @@ use ostler_storage::{
     },
 };
 use proptest::prelude::*;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const DIR: &str = "/snapshots";
 const TRAILER: SnapshotTrailer = SnapshotTrailer {
@@ -119,6 +119,33 @@ fn the_ends_of_a_file_show_that_a_snapshot_is_incomplete() {
         disk.put(&name, b"");
     }
     assert_eq!(problems(&disk), [true; 3]);
+}
+
+/// Java writes a leader's tree under this name, and takes it for a snapshot if it dies before the rename.
+#[test]
+fn a_leaders_tree_that_java_did_not_rename_counts_if_it_is_complete_and_of_a_known_epoch() {
+    let disk = FaultyDisk::default();
+    write(&disk, &sample(), Compression::None, TRAILER);
+    let (named, unrenamed) = (Path::new("/snapshots/snapshot.9"), Path::new("/snapshots/snapshot.9.tmp"));
+    let whole = disk.bytes(named);
+    disk.put(unrenamed, &whole);
+    let found = |disk: &FaultyDisk| -> Vec<PathBuf> {
+        find_snapshots(disk, Path::new(DIR)).unwrap().into_iter().map(|file| file.path).collect()
+    };
+    assert_eq!(found(&disk), [named], "there is one with the right name");
+    disk.put(named, b"");
+    assert_eq!(found(&disk), [named, unrenamed], "but an incomplete one");
+    disk.put(named, &whole);
+
+    let later = Path::new("/snapshots/snapshot.100000009.tmp");
+    disk.put(later, &whole);
+    assert_eq!(found(&disk), [later, named], "no epoch is excluded");
+    for (current, expected) in [("0", &[named][..]), ("1", &[later, named]), ("2", &[later, named])] {
+        disk.put(Path::new("/snapshots/currentEpoch"), current.as_bytes());
+        assert_eq!(found(&disk), expected, "in epoch {current}");
+    }
+    disk.put(later, &whole[..whole.len() - 1]);
+    assert_eq!(found(&disk), [named], "it is incomplete");
 }
 
 #[test]

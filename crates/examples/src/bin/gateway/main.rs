@@ -8,13 +8,13 @@ mod upstream;
 
 use axum::{
     Router,
-    body::{Body, Bytes, to_bytes},
+    body::{Bytes, to_bytes},
     extract::{Request, State},
     http::{StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use clap::Parser;
-use ostler_examples::{ConnectOptions, start_log, stop_signal};
+use ostler_examples::{ConnectOptions, serve, start_log};
 use ostler_recipes::{
     discovery::{DownInstancePolicy, ServiceProvider},
     prelude::*,
@@ -22,7 +22,7 @@ use ostler_recipes::{
 };
 use std::{error::Error, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::net::TcpListener;
-use upstream::Upstream;
+use upstream::{AskError, Upstream};
 
 /// The parent of all services, which the instances have to know.
 const SERVICES: &str = "/examples/services";
@@ -50,6 +50,8 @@ struct Options {
     down_ms: u64,
 }
 
+type Instance = Arc<ServiceInstance<Value>>;
+
 struct Gateway {
     provider: ServiceProvider<Value>,
     upstream: Upstream,
@@ -60,7 +62,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
-    let services = ServiceDiscovery::new(&client, SERVICES);
+    let ended = run(&client, &options).await;
+    client.close().await;
+    ended
+}
+
+async fn run(client: &Client, options: &Options) -> Result<(), Box<dyn Error>> {
+    let services = ServiceDiscovery::new(client, SERVICES);
     let down = DownInstancePolicy { timeout: Duration::from_millis(options.down_ms), error_threshold: 1 };
     let provider = services.provider(&options.service).down_instances(down).start().await?;
     log_instances(&provider);
@@ -69,13 +77,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind(options.listen).await?;
     tracing::info!("passes requests to {} on, at {}", options.service, listener.local_addr()?);
-    let stopped = async {
-        if let Err(error) = stop_signal().await {
-            tracing::error!("cannot listen to signals: {error}");
-        }
-    };
-    axum::serve(listener, app).with_graceful_shutdown(stopped).await?;
-    client.close().await;
+    serve(listener, app, async {}).await?;
     Ok(())
 }
 
@@ -90,51 +92,75 @@ fn log_instances(provider: &ServiceProvider<Value>) {
     });
 }
 
-/// The answer of the first instance that gives one.
+/// Passes a request on, if it is one that an instance can answer.
 async fn pass_on(State(gateway): State<Arc<Gateway>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, REQUEST_MAX).await else {
-        return (StatusCode::PAYLOAD_TOO_LARGE, "the request is too large\n").into_response();
-    };
-    for _ in 0..TRIES {
-        let Some(instance) = gateway.provider.instance() else { break };
-        match gateway.try_one(&instance, &head, &body).await {
-            Ok(answer) => return answer,
-            Err(Failed::ForGood(answer)) => return answer,
-            Err(Failed::TryAnother) => {}
-        }
+    // `OPTIONS *` and CONNECT are about a server, and not about a service.
+    if !head.uri.path().starts_with('/') {
+        return refuse(StatusCode::BAD_REQUEST, "the request has no path");
     }
-    let retry_soon = [("retry-after", "1")];
-    (StatusCode::SERVICE_UNAVAILABLE, retry_soon, "no instance of the service answers\n").into_response()
+    match to_bytes(body, REQUEST_MAX).await {
+        Ok(body) => gateway.answer(&head, &body).await,
+        Err(_) => refuse(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large"),
+    }
 }
 
-/// The outcome of a try without an answer of the instance.
-enum Failed {
-    TryAnother,
-    ForGood(Response),
+fn refuse(status: StatusCode, text: &str) -> Response {
+    (status, format!("{text}\n")).into_response()
 }
 
 impl Gateway {
-    async fn try_one(
-        &self,
-        instance: &ServiceInstance<Value>,
-        head: &Parts,
-        body: &Bytes,
-    ) -> Result<Response<Body>, Failed> {
-        // An instance without a URI is tried as one whose URI is empty, and fails.
-        let uri = instance.build_uri(&[]).unwrap_or_default();
-        let error = match self.upstream.ask(&uri, head, body).await {
-            Ok(answer) => return Ok(answer),
-            Err(error) => error,
-        };
-        tracing::warn!("{} fails: {error}", instance.id);
-        // The next requests go to others, until some time has passed.
-        self.provider.note_error(instance);
-        // A request that was sent may have been done. Only one that may be done twice is sent again.
-        if error.was_sent() && !head.method.is_idempotent() {
-            let text = "the instance has failed, and the request may have been done\n";
-            return Err(Failed::ForGood((StatusCode::BAD_GATEWAY, text).into_response()));
+    /// The answer of the first instance that gives one.
+    async fn answer(&self, head: &Parts, body: &Bytes) -> Response {
+        let (mut tried, mut late): (Vec<Instance>, Option<Instance>) = (Vec::new(), None);
+        while tried.len() < TRIES {
+            let Some(instance) = self.instance_after(&tried) else { break };
+            tried.push(instance.clone());
+            // An instance without a URI fails as one whose URI is empty.
+            let uri = instance.build_uri(&[]).unwrap_or_default();
+            let error = match self.upstream.ask(&uri, head, body).await {
+                Ok(answer) => {
+                    // This one was not late with the same request. So the late one is to blame.
+                    if let Some(late) = &late {
+                        self.provider.note_error(late);
+                    }
+                    return answer;
+                }
+                Err(error) => error,
+            };
+            tracing::warn!("{} fails: {error}", instance.id);
+            match error {
+                // The next requests go to others, until some time has passed.
+                AskError::Address(_) | AskError::Connect(_) | AskError::Broken(_) | AskError::Answer(_) => {
+                    self.provider.note_error(&instance);
+                }
+                AskError::Late(_) if late.is_none() => late = Some(instance),
+                AskError::Late(_) => break,
+                AskError::Request(_) => {
+                    return refuse(StatusCode::BAD_REQUEST, "the request cannot be passed on");
+                }
+                AskError::TooLarge => return refuse(StatusCode::BAD_GATEWAY, "the answer is too large"),
+            }
+            // A request that was sent may have been done. Only one that may be done twice is sent again.
+            if error.was_sent() && !head.method.is_idempotent() {
+                let text = "the instance has not answered, and the request may have been done";
+                return refuse(StatusCode::BAD_GATEWAY, text);
+            }
         }
-        Err(Failed::TryAnother)
+        match late {
+            Some(_) => refuse(StatusCode::GATEWAY_TIMEOUT, "no instance has answered in time"),
+            None => {
+                let retry_soon = [("retry-after", "1")];
+                let text = "no instance of the service answers\n";
+                (StatusCode::SERVICE_UNAVAILABLE, retry_soon, text).into_response()
+            }
+        }
+    }
+
+    /// The next instance in turn, or another one if the request has been there.
+    fn instance_after(&self, tried: &[Instance]) -> Option<Instance> {
+        let is_new = |instance: &Instance| tried.iter().all(|before| before.id != instance.id);
+        let next = self.provider.instance().filter(is_new);
+        next.or_else(|| self.provider.all_instances().into_iter().find(is_new))
     }
 }

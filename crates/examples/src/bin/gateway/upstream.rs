@@ -2,9 +2,10 @@
 
 use axum::{
     body::{Body, Bytes, to_bytes},
-    http::{Request, header, request::Parts, uri::InvalidUri},
+    http::{Request, Uri, header, request::Parts},
     response::Response,
 };
+use http_body_util::LengthLimitError;
 use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
@@ -24,12 +25,12 @@ const OF_CONNECTION: [header::HeaderName; 6] = [
     header::UPGRADE,
 ];
 
-/// The reason for which an instance gives no answer.
+/// The reason for which there is no answer of an instance.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
-    #[error("its address is no URI: {0}")]
-    Address(#[from] InvalidUri),
-    #[error("the request cannot be made: {0}")]
+    #[error("{0:?} is no address of a server")]
+    Address(String),
+    #[error("the request cannot be passed on: {0}")]
     Request(axum::http::Error),
     #[error("cannot connect: {}", cause(.0))]
     Connect(hyper_util::client::legacy::Error),
@@ -37,6 +38,8 @@ pub(crate) enum AskError {
     Broken(hyper_util::client::legacy::Error),
     #[error("the answer broke off: {}", cause(.0))]
     Answer(axum::Error),
+    #[error("the answer is larger than {ANSWER_MAX} bytes")]
+    TooLarge,
     #[error("no answer within {0:?}")]
     Late(Duration),
 }
@@ -44,7 +47,7 @@ pub(crate) enum AskError {
 impl AskError {
     /// Whether the instance may have got the request.
     pub(crate) fn was_sent(&self) -> bool {
-        matches!(self, AskError::Broken(_) | AskError::Answer(_) | AskError::Late(_))
+        !matches!(self, AskError::Address(_) | AskError::Request(_) | AskError::Connect(_))
     }
 }
 
@@ -64,9 +67,11 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// An instance may take `patience` for a whole answer.
+    /// An instance may take `patience` for a whole answer, and half of it for the connection.
     pub(crate) fn new(patience: Duration) -> Upstream {
-        Upstream { client: Client::builder(TokioExecutor::new()).build_http(), patience }
+        let mut connector = HttpConnector::new();
+        connector.set_connect_timeout(Some(patience / 2));
+        Upstream { client: Client::builder(TokioExecutor::new()).build(connector), patience }
     }
 
     /// Sends a request to the instance at `base`, such as `http://10.0.0.7:8080`.
@@ -74,8 +79,10 @@ impl Upstream {
     /// The answer is read to its end before it is returned: an instance that dies while it answers has given none.
     pub(crate) async fn ask(&self, base: &str, head: &Parts, body: &Bytes) -> Result<Response, AskError> {
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-        let uri: axum::http::Uri = format!("{base}{path}").parse()?;
-        let mut request = Request::builder().method(head.method.clone()).uri(uri);
+        if !base.parse().is_ok_and(|base: Uri| base.scheme().is_some()) {
+            return Err(AskError::Address(base.to_owned()));
+        }
+        let mut request = Request::builder().method(head.method.clone()).uri(format!("{base}{path}"));
         for (name, value) in head.headers.iter().filter(|(name, _)| !OF_CONNECTION.contains(name)) {
             request = request.header(name, value);
         }
@@ -89,7 +96,10 @@ impl Upstream {
             false => AskError::Broken(error),
         })?;
         let (mut head, body) = answer.into_parts();
-        let body = to_bytes(Body::new(body), ANSWER_MAX).await.map_err(AskError::Answer)?;
+        let body = to_bytes(Body::new(body), ANSWER_MAX).await.map_err(|error| {
+            let is_too_large = error.source().is_some_and(|source| source.is::<LengthLimitError>());
+            if is_too_large { AskError::TooLarge } else { AskError::Answer(error) }
+        })?;
         for name in OF_CONNECTION {
             head.headers.remove(name);
         }

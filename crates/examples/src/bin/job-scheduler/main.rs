@@ -8,7 +8,7 @@
 mod results;
 
 use clap::Parser;
-use ostler_examples::{ConnectOptions, start_log, stop_signal};
+use ostler_examples::{ConnectOptions, give_back, start_log, stop_signal};
 use ostler_recipes::{leader::LatchState, prelude::*};
 use results::{Outcome, Results};
 use std::{error::Error, time::Duration};
@@ -45,11 +45,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     latch.start();
     let ended = tokio::select! {
         stopped = stop_signal() => stopped.map_err(Into::into),
-        // An instance without a database ends. So another one leads that may have one.
+        // An instance whose database is gone, or does not answer in time, ends. So another one leads that may have one.
         ended = contend(&latch, &results, &options) => ended,
     };
     // Without these the next leader would have to wait until this session expires.
-    latch.close().await;
+    give_back(latch.close()).await;
     client.close().await;
     ended
 }
@@ -78,8 +78,7 @@ async fn lead(
     // are.
     if results.take_over(token).await? == Outcome::Refused {
         tracing::warn!("the database has seen a later leader than {token}");
-        leadership.lost().await;
-        return Ok(());
+        return wait_for_end(leadership).await;
     }
     tracing::info!("leads, with token {token}");
     // The connection may be suspended, or another client may have deleted the znode. Then no new job begins.
@@ -99,6 +98,24 @@ async fn lead(
     }
     tracing::info!("does not lead any more");
     Ok(())
+}
+
+/// Waits until a leadership that the database has refused is over.
+///
+/// # Errors
+/// It is not over: the larger token is not that of a later leader of this ensemble.
+async fn wait_for_end(leadership: &Fence) -> Result<(), Box<dyn Error>> {
+    match leadership.verify().await {
+        // This instance still led after the database had refused it. It would lead on, and run nothing.
+        Ok(()) => Err("the database has a larger token; was the data of the servers reset?".into()),
+        Err(error) if error.is_not_held() => {
+            leadership.lost().await;
+            Ok(())
+        }
+        // Nobody knows yet. The next leadership tells, or this one once it is connected again.
+        Err(error) if error.is_retryable() => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The job itself, which stands for something that takes long.

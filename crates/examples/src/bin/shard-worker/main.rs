@@ -1,14 +1,13 @@
-//! A pool of workers that share shards: each shard has at most one worker at any time, and the shards are divided anew
-//! when a worker comes or goes.
+//! A pool of workers that share shards: each shard has at most one owner, and the shards are divided anew when a worker
+//! comes or goes.
 //!
-//! The partitioner keeps two live workers from one shard. A worker that was paused is another matter: it may go on
-//! after its shards have new owners. So each write goes through the fence of its shard, and is refused then:
-//! `progress.rs`.
+//! A former owner that was paused may still run when its shards have new owners. So each write goes through the fence of
+//! its shard, which refuses the writes of a former owner: `progress.rs`.
 
 mod progress;
 
 use clap::Parser;
-use ostler_examples::{ConnectOptions, start_log, stop_signal};
+use ostler_examples::{ConnectOptions, give_back, start_log, stop_signal};
 use ostler_recipes::prelude::*;
 use progress::Progress;
 use std::{error::Error, pin::pin, time::Duration};
@@ -41,11 +40,19 @@ async fn main() -> Result<(), Box<dyn Error>> {
     start_log();
     let options = Options::parse();
     let client = options.connect.connect().await?;
+    let ended = run(&client, &options).await;
+    // Ends the membership too, and after an error the ownership: so the others divide the shards at once.
+    client.close().await;
+    ended
+}
+
+/// Works on one share after the other, until SIGTERM or SIGINT.
+async fn run(client: &Client, options: &Options) -> Result<(), Box<dyn Error>> {
     client.create(PROGRESS, b"").creating_parents().or_set_data().await?;
     let progress = Progress::new(PROGRESS, &options.name);
     let shards = (0..options.shards).map(|shard| format!("{shard:03}"));
     let settle = Duration::from_millis(options.settle_ms);
-    let mut member = SetPartitioner::start(&client, POOL, &options.name, shards, settle)?;
+    let mut member = SetPartitioner::start(client, POOL, &options.name, shards, settle)?;
     let (mut stopped, mut ends) = (pin!(stop_signal()), false);
     while !ends {
         let share = tokio::select! {
@@ -64,19 +71,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
             }
             end = share.ended() => format!("{end:?}"),
             // Returns only with an error.
-            failed = work(&progress, &share, &options) => return Err(failed.into()),
+            failed = work(&progress, &share, options) => return Err(failed.into()),
         };
         // The work is dropped here, so no further request follows. Requests of one session are done in their order: a
         // write that is under way is done before the shards are released.
         tracing::info!("stops {}: {end}", share.items().join(" "));
-        match share.release().await {
+        match give_back(share.release()).await {
             // The release goes on in the background, and the next share waits for it.
-            Err(error) if error.is_retryable() => tracing::warn!("the release has no answer yet: {error}"),
-            released => released?,
+            None => {}
+            Some(Err(error)) if error.is_retryable() => {
+                tracing::warn!("the release has no answer yet: {error}")
+            }
+            Some(released) => released?,
         }
     }
-    // Ends the membership too, so that the others divide the shards at once.
-    client.close().await;
     Ok(())
 }
 

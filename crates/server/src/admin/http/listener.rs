@@ -7,10 +7,13 @@ use crate::{
 };
 use axum::{
     Extension, Router,
-    http::{HeaderValue, header},
-    middleware::map_response,
-    response::Response,
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{HeaderValue, StatusCode, header},
+    middleware::{Next, from_fn, map_response},
+    response::{IntoResponse, Response},
 };
+use hyper::body::Body as _;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -34,6 +37,10 @@ const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 const AFTER_FAILURE: Duration = Duration::from_millis(100);
 /// The longest head of a request.
 const HEAD_MAX: usize = 64 << 10;
+/// The longest body of a request that is read before the request is looked at.
+const SHORT_BODY: usize = 64 << 10;
+/// The time in which such a body must come.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A port that serves HTTP.
 pub(crate) struct HttpPort {
@@ -127,6 +134,21 @@ async fn only_by_tls(mut response: Response) -> Response {
     response
 }
 
+/// Reads a short body before the request goes on. If a request were answered before its body has come, hyper would close
+/// the connection, and the client's next request on it would fail.
+async fn with_short_body(request: Request, next: Next) -> Response {
+    let length = request.body().size_hint().exact();
+    if !length.is_some_and(|length| (1..=SHORT_BODY as u64).contains(&length)) {
+        return next.run(request).await;
+    }
+    let (head, body) = request.into_parts();
+    match timeout(BODY_WITHIN, to_bytes(body, SHORT_BODY)).await {
+        Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(Err(_)) => StatusCode::BAD_REQUEST.into_response(),
+        Err(_) => StatusCode::REQUEST_TIMEOUT.into_response(),
+    }
+}
+
 async fn serve_http<S>(stream: S, conn: AdminConn, router: Router, idle: Duration) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -135,8 +157,57 @@ where
         true => router.layer(map_response(only_by_tls)),
         false => router,
     };
-    let service = TowerToHyperService::new(router.layer(Extension(conn)));
+    let service = TowerToHyperService::new(router.layer(from_fn(with_short_body)).layer(Extension(conn)));
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(HEAD_MAX);
     http.serve_connection(TokioIo::new(stream), service).await.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::body::{Bytes, Frame, SizeHint};
+    use std::{
+        convert::Infallible,
+        pin::Pin,
+        sync::atomic::{AtomicBool, Ordering},
+        task::{Context, Poll},
+    };
+
+    /// A body of some length, which notes whether somebody reads it.
+    struct Noticed {
+        length: u64,
+        is_read: Arc<AtomicBool>,
+    }
+
+    impl hyper::body::Body for Noticed {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.is_read.store(true, Ordering::Relaxed);
+            Poll::Ready(None)
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.length)
+        }
+    }
+
+    /// Otherwise a refusal, for which nobody reads the body, would end the connection. A long body is for the handler.
+    #[tokio::test]
+    async fn a_short_body_is_read_before_the_request_is_answered() {
+        let router = Router::new().fallback(async || StatusCode::NOT_FOUND).layer(from_fn(with_short_body));
+        for (length, expected) in [(1, true), (SHORT_BODY as u64, true), (SHORT_BODY as u64 + 1, false)] {
+            let is_read = Arc::new(AtomicBool::new(false));
+            let body = Body::new(Noticed { length, is_read: is_read.clone() });
+            let service = TowerToHyperService::new(router.clone());
+            let answer = hyper::service::Service::call(&service, Request::new(body)).await.unwrap();
+            assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+            assert_eq!(is_read.load(Ordering::Relaxed), expected, "{length} bytes");
+        }
+    }
 }

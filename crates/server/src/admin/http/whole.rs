@@ -314,11 +314,16 @@ fn read_tree(state: &AdminState, path: PathBuf) -> Result<Tree, RestoreError> {
     };
     let types = state.driver.inspect(|server| server.tree().types());
     let snapshot = SnapshotFile { zxid: Zxid::ZERO, compression, path, problem: None };
-    let (tree, zxid) = recovery::read_file(&*state.snapshots.disk, &snapshot, types)?;
+    let (mut tree, zxid) = recovery::read_file(&*state.snapshots.disk, &snapshot, types)?;
     if zxid.is_none() {
         return Err(RestoreError::NoZxid);
     }
-    Ok(tree)
+    // No log comes after the snapshot that could have the ACLs.
+    let without_acl = tree.take_znodes_without_acl();
+    match without_acl.first() {
+        Some(first) => Err(RestoreError::NoAcl { first: first.to_string(), znodes: without_acl.len() }),
+        None => Ok(tree),
+    }
 }
 
 /// Why nothing was restored.
@@ -335,6 +340,11 @@ enum RestoreError {
          serializeLastProcessedZxid.enabled=false"
     )]
     NoZxid,
+    #[error(
+        "the snapshot lacks the ACL of {znodes} znodes, such as {first:?}: Java wrote it while they were created; take \
+         another snapshot"
+    )]
+    NoAcl { first: String, znodes: usize },
     #[error("the thread that read the snapshot has ended early")]
     Thread,
     #[error("the server has ended meanwhile")]
