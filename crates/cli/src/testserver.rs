@@ -99,7 +99,7 @@ async fn serve(args: &TestserverArgs) -> Result<(), StartError> {
         }
     }
     tokio::select! {
-        _ = tokio::time::timeout(END_WITHIN, ensembles.delete_all()) => {}
+        _ = tokio::time::timeout(END_WITHIN, ensembles.end()) => {}
         // Another signal ends it at once.
         () = ending.signalled() => {}
     }

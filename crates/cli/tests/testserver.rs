@@ -82,6 +82,12 @@ impl Running {
         }
     }
 
+    /// The number of files and folders in its folder.
+    fn files(&self) -> usize {
+        let folders = fs::read_dir(self.temporary.path()).unwrap();
+        folders.map(|folder| fs::read_dir(folder.unwrap().path()).unwrap().count()).sum()
+    }
+
     fn left(&self) -> usize {
         fs::read_dir(self.temporary.path()).unwrap().count()
     }
@@ -275,6 +281,30 @@ fn the_end_of_standard_input_ends_it_and_leaves_nothing() {
     assert_eq!(running.until_ended(), Some(0));
     assert_eq!(running.left(), 0);
     assert!(TcpStream::connect(address_of(&server)).is_err());
+}
+
+#[test]
+fn an_ensemble_that_is_being_started_ends_too() {
+    for _ in 0..5 {
+        let mut running = Running::start(&["--end-with-stdin"]);
+        let body = r#"{"servers": 3}"#;
+        let mut call = TcpStream::connect(running.address).unwrap();
+        write!(
+            call,
+            "POST {}/ensembles HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+            running.path,
+            body.len()
+        )
+        .unwrap();
+        // The servers are being started when the first of their folders is there, beside the file of the lock.
+        let last = Instant::now() + PATIENCE;
+        while running.files() < 2 {
+            assert!(Instant::now() < last, "no server is started");
+            thread::yield_now();
+        }
+        drop(running.stdin.take());
+        assert_eq!((running.until_ended(), running.left()), (Some(0), 0));
+    }
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub(super) struct Ensembles {
 struct Slots {
     last: u32,
     by_id: BTreeMap<u32, Slot>,
+    /// The command ends: no ensemble is added.
+    ended: bool,
 }
 
 /// An ensemble that nobody else uses meanwhile.
@@ -55,16 +57,33 @@ impl Ensembles {
     /// Starts an ensemble, and returns it.
     pub(super) async fn start(&self, wanted: &NewEnsemble) -> Result<Held, ControlError> {
         let place = self.places.clone().try_acquire_owned().map_err(|_| ControlError::Full(self.max))?;
-        let id = {
-            let mut slots = self.slots();
-            slots.last += 1;
-            slots.last
-        };
-        let running = Running::start(id, wanted, &self.folder, place).await?;
-        let slot: Slot = Arc::new(AsyncMutex::new(Some(running)));
-        let held = Held(slot.clone().lock_owned().await, id);
-        self.slots().by_id.insert(id, slot);
-        Ok(held)
+        let id = self.next_id()?;
+        let slot: Slot = Arc::new(AsyncMutex::new(None));
+        let mut held = Held(slot.clone().lock_owned().await, id);
+        held.0.replace(Running::start(id, wanted, &self.folder, place).await?);
+        if self.add(id, slot) {
+            return Ok(held);
+        }
+        end(held.0.take()).await;
+        Err(ControlError::Ends)
+    }
+
+    fn next_id(&self) -> Result<u32, ControlError> {
+        let mut slots = self.slots();
+        if slots.ended {
+            return Err(ControlError::Ends);
+        }
+        slots.last += 1;
+        Ok(slots.last)
+    }
+
+    /// Adds an ensemble. If the command has ended meanwhile, it returns false.
+    fn add(&self, id: u32, slot: Slot) -> bool {
+        let mut slots = self.slots();
+        if !slots.ended {
+            slots.by_id.insert(id, slot);
+        }
+        !slots.ended
     }
 
     pub(super) fn ids(&self) -> Vec<u32> {
@@ -83,8 +102,7 @@ impl Ensembles {
         let slot = self.slots().by_id.remove(&id);
         let slot = slot.ok_or(ControlError::NoEnsemble(id))?;
         let running = slot.lock_owned().await.take();
-        // The end of a server is waited for, which blocks.
-        let _ = spawn_blocking(move || drop(running)).await;
+        end(running).await;
         Ok(())
     }
 
@@ -98,4 +116,18 @@ impl Ensembles {
         }
         deleted
     }
+    /// Ends all ensembles for good, also those that are being started or deleted. Afterwards no server writes to the
+    /// folder.
+    pub(super) async fn end(&self) {
+        self.slots().ended = true;
+        self.delete_all().await;
+        // A start and a deletion hold the ensemble's place until its servers have ended.
+        let all = u32::try_from(self.max).unwrap_or(u32::MAX);
+        let _ = self.places.acquire_many(all).await;
+    }
+}
+
+/// Ends the servers, and removes their folders. The end of a server is waited for, which blocks.
+async fn end(running: Option<Running>) {
+    let _ = spawn_blocking(move || drop(running)).await;
 }

@@ -35,6 +35,8 @@ pub(super) enum ControlError {
     Setting(String),
     #[error("{0} ensembles are there, and no more may be: delete one, or give a higher --ensembles-max")]
     Full(usize),
+    #[error("ostler testserver ends: start another one")]
+    Ends,
     #[error("there is no ensemble {0}, or it was deleted: GET /ensembles lists those that are there")]
     NoEnsemble(u32),
     #[error("ensemble {ensemble} has no server {server}: its servers have the ids 1 to {servers}")]
@@ -74,6 +76,7 @@ impl ControlError {
             | ControlError::NoNetwork(_)
             | ControlError::Testkit(TestkitError::Config(_)) => StatusCode::BAD_REQUEST,
             ControlError::Full(_)
+            | ControlError::Ends
             | ControlError::NoLeader(_)
             | ControlError::Down(_)
             | ControlError::Paused(_)

@@ -38,7 +38,9 @@ async fn the_election_after_a_leaders_end_is_told_by_those_who_held_it() {
     assert!(summary.starts_with(&format!("Server {new} leads epoch 2 since ")), "{summary}");
     assert!(summary.contains("2 of 3 voters backed it"), "{summary}");
     let told = sentences(election);
-    assert!(told.iter().any(|text| text.starts_with("Elects itself: 2 of 3 voters back it")), "{told:#?}");
+    // On a busy machine the other one elects it before it has counted the votes itself.
+    let ends = ["Elects itself: 2 of 3 voters back it", "Leads, because a quorum follows it already"];
+    assert!(told.iter().any(|text| ends.iter().any(|end| text.starts_with(end))), "{told:#?}");
     for lane in election["lanes"].as_array().unwrap() {
         assert_eq!(lane["known"], lane["server"] != old, "{lane:#}");
     }
