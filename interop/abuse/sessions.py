@@ -20,7 +20,7 @@ from harness.session import ConnectionLost, Session, SessionExpired
 
 OWNERS = 10
 STEPS_BACK = 300
-TIMEOUT_MS = 20000
+TIMEOUT_MS = 120_000  # nobody pings meanwhile
 MULTIPLIER, MASK, SALT = 0x5DEECE66D, (1 << 48) - 1, 0xB3415C00
 
 
@@ -146,7 +146,7 @@ def check():
     ).parse_args()
     is_java = args.server.startswith("java")
     folder = work_folder("abuse")
-    keys = secret_keys(folder) if args.secret else {}
+    keys = {"maxSessionTimeout": TIMEOUT_MS, **(secret_keys(folder) if args.secret else {})}
     with Server(args.server, os.path.join(folder, "one"), args.port, keys).start() as server:
         found = {"one server": figures([server.port])}
     with Cluster([args.server] * 3, os.path.join(folder, "three"), args.port + 10, keys) as cluster:

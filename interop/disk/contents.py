@@ -31,7 +31,7 @@ from harness.tree import differences, dump
 HOUR_MS = 3600 * 1000
 SHORT_TTL_MS = 1500
 LIVE_TIMEOUT_MS = 40000
-LEFT_TIMEOUT_MS = 4000
+LEFT_TIMEOUT_MS = 20000
 USER = b"bob:secret"
 SETTINGS = {"maxSessionTimeout": LIVE_TIMEOUT_MS}
 

@@ -76,9 +76,13 @@ class Member(Server):
             return f.read()
 
     def digest_mismatches(self):
-        """The count since the server's start; None while it does not answer."""
-        count = self.mntr().get("zk_digest_mismatches_count")
-        return None if count is None else int(count)
+        """The count since the server's start; None if it does not answer."""
+        until = time.monotonic() + 10
+        while (count := self.mntr().get("zk_digest_mismatches_count")) is None:
+            if self.process is None or time.monotonic() > until:
+                return None
+            time.sleep(0.05)
+        return int(count)
 
     def digests(self):
         """{zxid: digest of the tree} for the last zxids with a kept digest."""
@@ -144,11 +148,16 @@ class Cluster:
     def running(self):
         return [member for member in self.members.values() if member.process is not None]
 
-    def leader(self, among=None):
-        for member in among or self.running():
-            if member.mode() == "leader":
-                return member
-        return None
+    def leader(self, among=None, within=30):
+        """The leader. A busy machine may elect once more, and a server may answer late: it waits a while for one."""
+        until = time.monotonic() + within
+        while True:
+            for member in among or self.running():
+                if member.mode() == "leader":
+                    return member
+            if time.monotonic() >= until:
+                raise NotServing("no server leads")
+            time.sleep(0.02)
 
     def wait_quorum(self, timeout=60, all_serve=True, among=None):
         """Waits until there is a leader and, if asked, every running server serves. Returns the leader.

@@ -16,7 +16,7 @@ import time
 # Documents run this file by its path, so it finds the packages of interop/ by itself.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from ensemble.cluster import Cluster
+from ensemble.cluster import Cluster, patiently
 from ensemble.load import LOST, SETTINGS, Link
 from harness.outcome import Skip, conclude, expect
 from harness.server import arguments, available, work_folder
@@ -90,7 +90,8 @@ def measure(make, port, tick_ms, rounds):
     killed, silent = [], []
     with Cluster([make] * 3, work_folder("failover"), port, settings) as cluster:
         cluster.start().wait_quorum()
-        session = Link(cluster.ports()[0])
+        session = patiently(lambda: Link(cluster.ports()[0]))
+        session.socket.settimeout(30)  # a Java server that has just started may answer late
         session.create(PATH)
         session.close()
         for _ in range(rounds):

@@ -14,8 +14,8 @@ from harness.server import NotServing, arguments, available, work_folder
 from harness.session import Session
 
 OBSERVER, BROUGHT, LEADER, BEHIND = 4, 1, 2, 3
-WITHIN_S = 10
-SETTINGS = {"tickTime": 200, "initLimit": 20, "syncLimit": 5}
+WITHIN_S = 30
+SETTINGS = {"tickTime": 200, "initLimit": 20, "syncLimit": 20}
 
 
 def wait_for(what, is_so, seconds):

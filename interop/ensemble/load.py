@@ -303,13 +303,22 @@ class Load:
         self._check_visits(port)
 
     def _check_visits(self, port):
-        session = Link(port)
-        until = time.monotonic() + 3 * VISIT_MS / 1000 + 10
-        session.set("/load/visitor", b"looked")
-        while left := self.visitor.look(session):
+        until = time.monotonic() + 3 * VISIT_MS / 1000 + 30
+        while left := self._visits_left(port, until):
             expect(time.monotonic() < until, "ephemerals outlive their session: %s" % sorted(left)[:5])
             time.sleep(0.05)
-        session.close()
+
+    def _visits_left(self, port, until):
+        while True:
+            try:
+                session = Link(port)
+                session.set("/load/visitor", b"looked")
+                left = self.visitor.look(session)
+                session.close()
+                return left
+            except LOST:
+                expect(time.monotonic() < until, "port %d does not answer" % port)
+                time.sleep(0.02)
 
     @property
     def acknowledged(self):

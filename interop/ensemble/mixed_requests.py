@@ -4,7 +4,7 @@ import random
 import struct
 import time
 
-from ensemble.cluster import USER
+from ensemble.cluster import USER, patiently
 from ensemble.load import LOST, Link
 from harness.jute import ustring
 from harness.outcome import Mismatch, expect
@@ -55,7 +55,8 @@ NEVER = (-1, -2, -3, -5, -6)  # errors of a server that does not understand
 
 def prepare(port):
     """A quota, so that its statistics move with the load."""
-    session = Link(port)
+    session = patiently(lambda: Link(port))
+    session.socket.settimeout(30)  # a Java server that has just started may answer late
     for path, data in (
         (ROOT, b""),
         (ROOT + "/a", b""),

@@ -60,6 +60,13 @@ class Trial:
     def _master(self, observer):
         return int(self.cluster[observer].mntr().get("zk_observer_master_id", -1))
 
+    def _wait_master(self, observer):
+        until = time.monotonic() + 20
+        while (master := self._master(observer)) not in VOTERS:
+            expect(time.monotonic() < until, "observer %d follows nobody" % observer)
+            time.sleep(0.05)
+        return master
+
     def _masters(self, timeout=20):
         """The followers that the observers follow, as the followers report it."""
         until = time.monotonic() + timeout
@@ -86,7 +93,7 @@ class Trial:
             member.start()
 
     def _kill_master(self, load):
-        master = self.cluster[self._master(OBSERVERS[0])]
+        master = self.cluster[self._wait_master(OBSERVERS[0])]
         master.kill()
         self._again(load, [master])
         return "follower %d killed and back" % master.number
@@ -98,7 +105,7 @@ class Trial:
         return "leader %d killed and back" % leader.number
 
     def _stop_masters(self, load):
-        masters = {self._master(n) for n in OBSERVERS}
+        masters = {self._wait_master(n) for n in OBSERVERS}
         for number in masters:
             self.cluster[number].pause()
         time.sleep(TICK_MS * SYNC_LIMIT * 2 / 1000)  # they are given up meanwhile

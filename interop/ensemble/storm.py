@@ -113,7 +113,7 @@ class Storm:
 
     # ---- their parts ----
     def _followers(self):
-        return [m for m in self.cluster.members.values() if m.mode() == "follower"]
+        return self._others([self.cluster.leader()])
 
     def _others(self, harmed):
         return [m for m in self.cluster.members.values() if m not in harmed]

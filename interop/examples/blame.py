@@ -12,8 +12,8 @@ from harness.outcome import expect, expect_equal
 from harness.session import Refused, Session
 
 SESSION_MS = 1500
-PATIENCE_MS = 300
-DOWN_MS = 3000
+PATIENCE_MS = 1500
+DOWN_MS = 8000
 PARENT = "/examples/services/odd"
 LARGE = 17 << 20
 SPEC = [("scheme", True), ("://", False), ("address", True), (":", False), ("port", True)]

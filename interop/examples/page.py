@@ -52,7 +52,10 @@ class Terminals:
     def run(self, block):
         """Commands that do not end by themselves go on."""
         if block.startswith("ostler ensemble") or block.startswith(RUN) and " put" not in block:
-            self.running.append(Program(["bash", "-c", "exec " + block], cwd=self.folder, env=self.env))
+            program = Program(["bash", "-c", "exec " + block], cwd=self.folder, env=self.env)
+            self.running.append(program)
+            if block.startswith(RUN):
+                wait_until("the begin of " + block, lambda: says_more_than_its_connection(program.output))
             return
         words = ["bash", "-euo", "pipefail", "-c", block]
         done = subprocess.run(
@@ -86,6 +89,11 @@ class Terminals:
 def same(line):
     """A line without its time, its level and numbers."""
     return NUMBER.sub("N", BEGIN.sub("", line)).strip()
+
+
+def says_more_than_its_connection(text):
+    lines = [same(line) for line in text.splitlines() if line.strip()]
+    return any(not line.startswith("connection:") for line in lines)
 
 
 def same_lines(text):

@@ -14,7 +14,8 @@ from harness.protocol import Acl
 from harness.server import command
 from harness.session import Refused, Session
 
-SESSION_MS = 1500
+SESSION_MS = 3000
+LONG_SESSION_MS = 20000  # no end of it is waited for
 SHARDS = 8
 READ = 1  # the right
 LOCKS, PARTY = "/examples/shards/pool/locks", "/examples/shards/pool/party"
@@ -155,11 +156,11 @@ def check_error(stage, view, worker):
     session = Session(stage.any_port())
     session.set_acl(PROGRESS + "/000", (Acl(READ, "world", "anyone"),))
     session.close()
-    failing = worker("failing")
+    failing = worker("failing", LONG_SESSION_MS)
     failing.wait_for("works on 000")
     expect(failing.process.wait(10) != 0, "a worker that may not write has ended with 0")
     session = Session(stage.any_port())
-    gone_within = SESSION_MS / 1000 / 3
+    gone_within = LONG_SESSION_MS / 1000 / 2
     wait_until("the end of a failed worker's membership", lambda: not session.children(PARTY), gone_within)
     wait_until("the end of a failed worker's ownership", lambda: not view.owners(), gone_within)
     session.close()
@@ -169,9 +170,9 @@ def check_error(stage, view, worker):
 def check(args):
     with Stage(args, "shards") as stage:
 
-        def worker(name):
+        def worker(name, session_ms=SESSION_MS):
             options = ("--name", name, "--shards", str(SHARDS), "--settle-ms", "300", "--pause-ms", "50")
-            return stage.start("shard-worker", name, SESSION_MS, *options)
+            return stage.start("shard-worker", name, session_ms, *options)
 
         view, pauses = View(stage), {}
         one, two, three = [worker(name) for name in ("one", "two", "three")]

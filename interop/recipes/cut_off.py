@@ -17,7 +17,7 @@ from harness.program import Program
 from harness.server import arguments, work_folder
 from recipes import programs
 
-SESSION_MS = 1500
+SESSION_MS = 3000
 SETTINGS = {"tickTime": 200, "syncLimit": 50}
 LINKS_FROM = 70  # ports behind those of the servers
 
