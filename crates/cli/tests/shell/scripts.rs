@@ -151,7 +151,7 @@ async fn without_a_server_the_exit_code_is_3() {
     let mut server = server().await;
     let at = server.connect_string();
     server.kill().await;
-    let words = ["--connect-timeout", "300", &at, "ls", "/"];
+    let words = ["--connect-timeout", "3000", &at, "ls", "/"];
     let Said { err, code, .. } = said(shell().args(words).output().unwrap());
     assert_eq!(code, Some(3));
     assert!(err.contains("no session with") && err.contains("refused"), "{err}");

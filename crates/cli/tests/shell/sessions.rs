@@ -53,7 +53,7 @@ async fn sessions_are_closed_and_opened() {
         "create -e /mine\nclose\nls /\nclose\nconnect {other}/b\nls /\nconnect {other}\nls /\n\
          create -e /gone\nconnect\nls /\nconnect 127.0.0.1:1\nls /\nconnect {at}\nls /\n"
     );
-    let Said { out, err, code } = script(&at, &["--connect-timeout", "300"], &lines);
+    let Said { out, err, code } = script(&at, &["--connect-timeout", "3000"], &lines);
     assert_eq!(code, Some(3), "{err}");
     expect![[r#"
         Created /mine
@@ -135,12 +135,13 @@ async fn a_command_that_loses_its_connection_in_the_middle_has_an_unknown_outcom
     let at = server.connect_string();
     let proxy = FrameProxy::start(server.address()).await.unwrap();
     script(&at, &[], "create -p /a/b/c\ncreate -p /b/b/c\n");
-    let delete = |path| {
+    let delete = |timeout_ms, path| {
         let mut delete = shell();
-        delete.args(["--connect-timeout", "300", &proxy.connect_string(), "deleteall", path, "-b", "1"]);
+        let at = proxy.connect_string();
+        delete.args(["--connect-timeout", timeout_ms, &at, "deleteall", path, "-b", "1"]);
         delete
     };
-    assert_eq!(said(delete("/a").output().unwrap()).code, Some(0));
+    assert_eq!(said(delete("20000", "/a").output().unwrap()).code, Some(0));
     let is_multi = |seen: &&SeenFrame| matches!(seen, SeenFrame::Request { op: Some(Op::Multi), .. });
     let Some(SeenFrame::Request { number, .. }) = proxy.seen().iter().find(is_multi).copied() else {
         panic!("it deletes by transactions")
@@ -148,7 +149,7 @@ async fn a_command_that_loses_its_connection_in_the_middle_has_an_unknown_outcom
 
     proxy.reset();
     let mut first = proxy.hold_at(CutPoint::AfterReply(number));
-    let child = delete("/b").spawn().unwrap();
+    let child = delete("3000", "/b").spawn().unwrap();
     first.reached().await.unwrap();
     proxy.block();
     let Said { err, code, .. } = said(child.wait_with_output().unwrap());
@@ -157,6 +158,6 @@ async fn a_command_that_loses_its_connection_in_the_middle_has_an_unknown_outcom
     assert_eq!(once(&at, &["ls", "-R", "/b"]).out, "/b\n/b/b\n");
 
     // The second command was not begun, so it was not done.
-    let Said { err, code, .. } = said(delete("/b").output().unwrap());
+    let Said { err, code, .. } = said(delete("300", "/b").output().unwrap());
     assert_eq!(code, Some(3), "{err}");
 }

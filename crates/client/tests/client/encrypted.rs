@@ -116,7 +116,8 @@ async fn mutual_tls_accepts_a_known_client_certificate_and_refuses_others() {
         .unwrap();
     let port = tls_proxy_with(server.address, config).await;
     let (authority, chain, key) = (theirs.cert.pem(), own.cert.pem(), own.signing_key.serialize_pem());
-    let builder = || Client::builder(&format!("localhost:{port}")).connection_timeout(Duration::from_secs(2));
+    let builder =
+        || Client::builder(&format!("localhost:{port}")).connection_timeout(Duration::from_secs(20));
     let known = builder().tls_pem_with_key(authority.as_bytes(), chain.as_bytes(), key.as_bytes());
     let known = known.unwrap();
     known.connect().await.unwrap().get_data("/").await.unwrap();
@@ -135,7 +136,7 @@ async fn an_untrusted_server_certificate_is_refused_and_the_error_names_the_serv
     let port = tls_proxy(server.address, certificate()).await;
     let trusted = trusting(&certificate().certificate);
     let builder = Client::builder(&format!("localhost:{port}")).tls(trusted);
-    let refused = builder.connection_timeout(Duration::from_millis(500)).connect().await.unwrap_err();
+    let refused = builder.connection_timeout(Duration::from_secs(3)).connect().await.unwrap_err();
     assert!(matches!(refused, Error::Unreachable { .. }));
     assert!(refused.to_string().contains("TLS with localhost"), "{refused}");
 }

@@ -42,7 +42,7 @@ async fn a_guaranteed_delete_whose_reply_was_lost_spares_the_znode_created_after
 #[tokio::test]
 async fn a_guaranteed_delete_that_was_never_sent_logs_the_bad_version() {
     let traces = Traces::begin();
-    let stage = Stage::with(|builder| builder.connection_timeout(Duration::from_millis(300))).await;
+    let stage = Stage::with(|builder| builder.connection_timeout(Duration::from_secs(3))).await;
     stage.lose().await;
     let error = stage.client.delete("/p/x").version(Version::Exactly(7)).guaranteed().await.unwrap_err();
     assert!(matches!(error, Error::NotConnected { .. }), "{error}");

@@ -84,7 +84,7 @@ async fn a_protected_create_without_create2_leaves_one_znode_although_its_stat_i
     let proxy = Proxy::hiding(server.address, vec![CREATE2]).await;
     let retry = RetryPolicy::exponential(Duration::from_millis(1), Duration::from_millis(1), 1);
     let builder = Client::builder(&proxy.address.to_string()).retry(retry);
-    let client = builder.connection_timeout(Duration::from_millis(200)).connect().await.unwrap();
+    let client = builder.connection_timeout(Duration::from_millis(1500)).connect().await.unwrap();
     // From then on the client uses create.
     client.create("/a", b"").await.unwrap();
     // The create and its reply pass, the question does not, and there is no other connection.

@@ -160,7 +160,7 @@ async fn a_client_without_new_sessions_closes_with_its_session() {
 #[tokio::test]
 async fn an_operation_without_a_connection_waits_no_longer_than_the_connection_timeout() {
     let mut server = TestServer::start();
-    let builder = server.builder("").connection_timeout(Duration::from_millis(300));
+    let builder = server.builder("").connection_timeout(Duration::from_secs(3));
     let client = builder.retry(RetryPolicy::none()).connect().await.unwrap();
     let mut states = client.states();
     server.stop();

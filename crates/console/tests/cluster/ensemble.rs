@@ -11,13 +11,15 @@ use std::time::{Duration, Instant};
 async fn three_members_are_one_page_whomever_one_asks() {
     let ensemble = Ensemble::start(3).await;
     let leader = ensemble.until_led(3).await;
+    let epoch = ensemble.epoch_of(leader).await;
     for id in 1..=3 {
         let (_, page) = ensemble
             .until(id, "ensemble", |page| {
                 let links = page["links"].as_array().unwrap();
                 let are_up =
                     links.iter().all(|link| link["election"]["up"] == true && link["quorum"]["up"] != false);
-                page["verdict"]["level"] == "ok" && page["quorum"]["present"] == 3 && are_up
+                let all_answer = (1..=3).all(|id| row(page, id)["state"] == "answered");
+                page["verdict"]["level"] == "ok" && page["quorum"]["present"] == 3 && are_up && all_answer
             })
             .await;
         assert_eq!(
@@ -42,7 +44,7 @@ async fn three_members_are_one_page_whomever_one_asks() {
             assert_eq!((row["kind"].as_str(), row["is_voter"].as_bool()), (Some("ostler"), Some(true)));
             assert_eq!(row["address"], format!("127.0.0.1:{}", ensemble.ports[other - 1].clients));
             assert_eq!(row["admin"], format!("http://{}", ensemble.admin(other)));
-            assert_eq!((row["epoch"].as_u64(), row["reason"].is_null()), (Some(1), true));
+            assert_eq!((row["epoch"].as_u64(), row["reason"].is_null()), (Some(epoch), true));
             assert!(
                 row["disk"]["total_bytes"].as_u64().unwrap() > 0 && row["znodes"].as_u64().unwrap() > 0,
                 "{row:#}"
@@ -59,9 +61,12 @@ async fn three_members_are_one_page_whomever_one_asks() {
             );
             assert!(!is_leaders || link["quorum"]["up"] == true, "{link:#}");
         }
-        let epochs = page["epochs"].as_array().unwrap();
-        assert_eq!(epochs.len(), 1, "{page:#}");
-        assert_eq!((epochs[0]["leader"].as_u64(), epochs[0]["to_ms"].is_null()), (Some(leader as u64), true));
+        let last = page["epochs"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (last["leader"].as_u64(), last["to_ms"].is_null()),
+            (Some(leader as u64), true),
+            "{page:#}"
+        );
     }
 }
 
@@ -71,18 +76,16 @@ async fn a_member_that_is_down_is_a_row_with_the_reason_and_a_way_out() {
     let leader = ensemble.until_led(3).await;
     let down = (1..=3).find(|id| *id != leader).unwrap();
     ensemble.stop(down).await;
+    let port = ensemble.ports[down - 1].admin;
+    let refused = format!("Server {down} (127.0.0.1:{port}) did not answer: Connection refused");
     let (_, page) = ensemble
         .until(leader, "ensemble", |page| {
-            page["quorum"]["present"] == 2 && row(page, down)["state"] == "silent"
+            let reason = row(page, down)["reason"].as_str();
+            page["quorum"]["present"] == 2 && reason.is_some_and(|text| text.starts_with(&refused))
         })
         .await;
     let silent = row(&page, down);
-    let reason = silent["reason"].as_str().unwrap();
-    let port = ensemble.ports[down - 1].admin;
-    assert!(
-        reason.starts_with(&format!("Server {down} (127.0.0.1:{port}) did not answer: Connection refused")),
-        "{reason}"
-    );
+    assert_eq!(silent["state"], "silent");
     assert_eq!((silent["role"].is_null(), silent["is_voter"].as_bool()), (true, Some(true)));
     let links = page["links"].as_array().unwrap();
     let to_down = links.iter().find(|link| link["from"] == leader && link["to"] == down).unwrap();
@@ -141,18 +144,25 @@ async fn among(two: (Manner, Option<Manner>), three: (Manner, Option<Manner>)) -
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_and_slow_members_cost_a_second_together() {
-    let (ensemble, _made_up) = among((Manner::Silent, None), (Manner::Slow, None)).await;
-    let begun = Instant::now();
-    let (_, page) = get(ensemble.admin(1), "ensemble").await;
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    for id in [2, 3] {
-        let row = row(&page, id);
-        assert_eq!(row["state"], "silent");
-        assert!(row["reason"].as_str().unwrap().ends_with("did not answer within 1 s."), "{row:#}");
+    let (ensemble, made_up) = among((Manner::Silent, None), (Manner::Slow, None)).await;
+    // Answers are kept for two seconds from the question on. The machine may need longer for the two pages.
+    for _ in 0..10 {
+        let (before, begun) = (made_up[0].connections(), Instant::now());
+        let (_, page) = get(ensemble.admin(1), "ensemble").await;
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        for id in [2, 3] {
+            let row = row(&page, id);
+            assert_eq!(row["state"], "silent");
+            assert!(row["reason"].as_str().unwrap().ends_with("did not answer within 1 s."), "{row:#}");
+        }
+        let asked = made_up[0].connections();
+        get(ensemble.admin(1), "ensemble").await;
+        if asked > before && begun.elapsed() < Duration::from_secs(2) {
+            assert_eq!(made_up[0].connections(), asked, "the answers are kept");
+            return;
+        }
     }
-    let begun = Instant::now();
-    get(ensemble.admin(1), "ensemble").await;
-    assert!(begun.elapsed() < Duration::from_millis(900), "the answers are kept: {:?}", begun.elapsed());
+    panic!("the machine is too slow");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -183,18 +193,21 @@ async fn hostile_answers_are_rows_with_a_reason() {
         (http(&body.to_string().replace("\"id\":2", "\"id\":3")), "is server 3: "),
     ] {
         let (ensemble, _made_up) = among((manner.clone(), None), (Manner::Silent, None)).await;
-        let (status, page) = get(ensemble.admin(1), "ensemble").await;
-        assert_eq!(status, 200, "{manner:.200?}");
+        println!("{expected:?} for {manner:.200?}");
+        // A machine that stalls makes it late, which is another reason.
+        let (_, page) = ensemble
+            .until(1, "ensemble", |page| {
+                row(page, 2)["reason"].as_str().is_some_and(|reason| reason.contains(expected))
+            })
+            .await;
         let row = row(&page, 2);
-        assert!(row["reason"].as_str().unwrap().contains(expected), "{manner:.200?}: {row:#}");
         let state = if expected.starts_with("is server") { "foreign" } else { "silent" };
         assert_eq!(row["state"], state, "{row:#}");
         assert!(row.to_string().len() < 2_000, "{row:#}");
     }
     // One that keeps the form may lie about itself, and the page comes all the same.
     let (ensemble, _made_up) = among((http(&body.to_string()), None), (Manner::Silent, None)).await;
-    let (status, page) = get(ensemble.admin(1), "ensemble").await;
-    assert_eq!((status, row(&page, 2)["state"].as_str()), (200, Some("answered")));
+    let (_, page) = ensemble.until(1, "ensemble", |page| row(page, 2)["state"] == "answered").await;
     assert_eq!(row(&page, 2)["role"], "leading");
 }
 
@@ -219,15 +232,14 @@ async fn a_member_of_java_is_shown_by_its_words() {
     let jetty = Manner::http("404 Not Found", "<html><title>Error 404 Not Found</title></html>");
     let three = (Manner::Silent, Some(Manner::Words(another)));
     let (ensemble, _made_up) = among((jetty, Some(Manner::Words(java))), three).await;
-    let (_, page) = get(ensemble.admin(1), "ensemble").await;
+    let (_, page) = ensemble.until(1, "ensemble", |page| row(page, 2)["state"] == "java").await;
     let two = row(&page, 2);
-    assert_eq!((two["state"].as_str(), two["kind"].as_str()), (Some("java"), Some("java")), "{two:#}");
+    assert_eq!(two["kind"], "java", "{two:#}");
     assert_eq!((two["role"].as_str(), two["zxid"].as_str()), (Some("following"), Some("0x10000000a")));
     assert_eq!((two["clients"].as_u64(), two["sessions"].as_u64()), (Some(4), Some(9)));
     assert!(two["reason"].as_str().unwrap().starts_with("It is a server of Java"), "{two:#}");
-    let (_, elections) = get(ensemble.admin(1), "elections").await;
+    let (_, elections) = ensemble.until(1, "elections", |page| row(page, 2)["state"] == "java").await;
     let of_java = row(&elections, 2);
-    assert_eq!(of_java["state"], "java", "{of_java:#}");
     assert!(
         of_java["reason"].as_str().unwrap().ends_with("which keeps no record of its elections."),
         "{of_java:#}"
@@ -246,7 +258,9 @@ async fn a_member_with_a_closed_admin_port_is_shown_by_its_words() {
     let mut ensemble = Ensemble::prepare(2, "");
     ensemble.start_member(1).await;
     ensemble.start_member_with(2, "admin.enableServer=false").await;
-    let (_, page) = ensemble.until(1, "ensemble", |page| page["quorum"]["present"] == 2).await;
+    let (_, page) = ensemble
+        .until(1, "ensemble", |page| page["quorum"]["present"] == 2 && row(page, 2)["state"] == "answered")
+        .await;
     let two = row(&page, 2);
     assert_eq!((two["state"].as_str(), two["kind"].as_str()), (Some("answered"), Some("ostler")), "{two:#}");
     assert!(two["role"] == "leading" || two["role"] == "following", "{two:#}");

@@ -1,6 +1,13 @@
 //! Made-up members, each at a port of its own.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -36,6 +43,7 @@ impl Manner {
 /// A made-up server. It ends when it is dropped.
 pub(crate) struct MadeUp {
     task: JoinHandle<()>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Drop for MadeUp {
@@ -47,13 +55,21 @@ impl Drop for MadeUp {
 impl MadeUp {
     pub(crate) async fn at(port: u16, manner: Manner) -> MadeUp {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepted = connections.clone();
         let task = tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
+                accepted.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(serve(stream, manner.clone()));
             }
         });
-        MadeUp { task }
+        MadeUp { task, connections }
+    }
+
+    /// How many connections it has accepted so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 }
 

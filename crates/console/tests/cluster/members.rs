@@ -141,6 +141,13 @@ impl Ensemble {
         }
     }
 
+    /// The epoch of this leader, once all serve. It is not always 1: a voter that starts late makes the others elect
+    /// once more.
+    pub(crate) async fn epoch_of(&self, leader: usize) -> u64 {
+        let (_, page) = get(self.admin(leader), "ensemble?local=1").await;
+        row(&page, leader)["epoch"].as_u64().unwrap()
+    }
+
     /// Asks a member until its page is as wanted.
     #[track_caller]
     pub(crate) fn until(

@@ -21,7 +21,7 @@ use tokio::{
 use ureq::Agent;
 
 /// A busy machine needs long.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server.
 pub(crate) struct Site {

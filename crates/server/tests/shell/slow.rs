@@ -47,7 +47,10 @@ fn a_connection_without_a_handshake_is_closed_after_the_configured_time() {
     let mut dribbling = socket(server.address);
     let first = handshake(30_000, SessionId::NONE, &[0; 16]);
     for byte in &first[..20] {
-        dribbling.write_all(&[*byte]).unwrap();
+        // On a busy machine the limit may be over before the last byte.
+        if dribbling.write_all(&[*byte]).is_err() {
+            break;
+        }
         thread::sleep(Duration::from_millis(10));
     }
     assert!(ends_within(&mut silent, Duration::from_secs(10)));
@@ -113,11 +116,11 @@ fn a_slow_reader_that_pings_keeps_its_session() {
     let neighbour = Neighbour::of(server.address);
     let mut owner = Client::open(server.address);
     owner.create("/large", &vec![1; 1 << 19]);
-    let mut slow = Client::open_for(server.address, 1000);
+    let mut slow = Client::open_for(server.address, 6000);
     assert_eq!(slow.ask(op::CREATE, &create_as("/ephemeral", b"", EPHEMERAL)).error, 0);
     slow.send(op::MULTI_READ, &multi_read("/large", 60));
     let mut pinged = Instant::now();
-    read_slowly(&mut slow, Duration::from_secs(3), |slow| {
+    read_slowly(&mut slow, Duration::from_secs(8), |slow| {
         if pinged.elapsed() > Duration::from_millis(300) {
             pinged = Instant::now();
             slow.send(op::PING, &[]);

@@ -159,7 +159,7 @@ async fn a_deserted_leader_goes_on_until_the_links_heal() {
 /// The others notice the silence only after a timeout.
 #[tokio::test]
 async fn an_isolated_leader_is_replaced_and_loses_its_uncommitted_writes() {
-    let options = TestOptions::new().tick(Duration::from_millis(100));
+    let options = TestOptions::new().tick(Duration::from_millis(300));
     let ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
@@ -175,7 +175,7 @@ async fn an_isolated_leader_is_replaced_and_loses_its_uncommitted_writes() {
 
 #[tokio::test]
 async fn one_silent_direction_is_enough_to_lose_a_follower() {
-    let options = TestOptions::new().tick(Duration::from_millis(100));
+    let options = TestOptions::new().tick(Duration::from_millis(300));
     for from_leader in [true, false] {
         let ensemble = TestEnsemble::start_with(3, options.clone()).await.unwrap();
         let leader = ensemble.leader().unwrap();
@@ -194,7 +194,7 @@ async fn one_silent_direction_is_enough_to_lose_a_follower() {
 
 #[tokio::test]
 async fn a_paused_leader_wakes_up_as_a_follower() {
-    let options = TestOptions::new().tick(Duration::from_millis(100));
+    let options = TestOptions::new().tick(Duration::from_millis(300));
     let mut ensemble = TestEnsemble::start_with(3, options).await.unwrap();
     let leader = ensemble.leader().unwrap();
     let mut left = client_of(&ensemble, leader).await;
