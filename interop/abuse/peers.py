@@ -108,7 +108,7 @@ def first_start(make, port):
             until = time.monotonic() + 5
             during = "no leader meanwhile"
             while time.monotonic() < until:
-                if any(member.mode() == "leader" for member in cluster.running()):
+                if cluster.leader():
                     during = "a leader meanwhile"
                     break
                 time.sleep(0.05)

@@ -165,7 +165,7 @@ def check():
         for thread in threads:
             thread.join(60)
         look(threads)
-        expect(cluster.leader() is leader, "the leader changed while the follower came back")
+        expect(cluster.wait_leader() is leader, "the leader changed while the follower came back")
         nodes = cluster.look_same()
         for member in cluster.running():
             expect(not member.digest_mismatches(), "digest mismatches of server %d" % member.number)

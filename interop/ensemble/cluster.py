@@ -148,16 +148,16 @@ class Cluster:
     def running(self):
         return [member for member in self.members.values() if member.process is not None]
 
-    def leader(self, among=None, within=30):
-        """The leader. A busy machine may elect once more, and a server may answer late: it waits a while for one."""
-        until = time.monotonic() + within
-        while True:
-            for member in among or self.running():
-                if member.mode() == "leader":
-                    return member
-            if time.monotonic() >= until:
-                raise NotServing("no server leads")
-            time.sleep(0.02)
+    def leader(self, among=None):
+        """The one that says at this moment that it leads; None if none does."""
+        for member in among or self.running():
+            if member.mode() == "leader":
+                return member
+        return None
+
+    def wait_leader(self):
+        """Waits for a leader: a busy machine may elect once more, and a server may answer late. Returns it."""
+        return self.wait_quorum(timeout=30, all_serve=False)
 
     def wait_quorum(self, timeout=60, all_serve=True, among=None):
         """Waits until there is a leader and, if asked, every running server serves. Returns the leader.

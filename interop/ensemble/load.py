@@ -355,7 +355,7 @@ def check():
         cluster.start().wait_quorum()
         load = Load(cluster.ports()).start()
         time.sleep(args.seconds)
-        cluster.leader().kill()
+        cluster.wait_leader().kill()
         cluster.wait_quorum()
         load.wait_progress()
         load.stop()

@@ -116,7 +116,7 @@ class Trial:
 
     def _harm(self, harm):
         members = list(self.cluster.members.values())
-        leader = self.cluster.leader()
+        leader = self.cluster.wait_leader()
         followers = [m for m in members if m is not leader]
         if harm == "leader after a follower":
             # The server that stayed has more data than the one that comes back: it must lead.

@@ -99,7 +99,7 @@ class Trial:
         return "follower %d killed and back" % master.number
 
     def _kill_leader(self, load):
-        leader = self.cluster.leader()
+        leader = self.cluster.wait_leader()
         leader.kill()
         self._again(load, [leader])
         return "leader %d killed and back" % leader.number

@@ -142,7 +142,7 @@ def grows(makes, port):
         took = [serves(fourth, since)]
         # The leader last. If the new server leads, servers with the old list do not know it, and wait for their
         # own restart, as with Java.
-        leader = cluster.leader()
+        leader = cluster.wait_leader()
         for member in sorted(first_three, key=lambda member: member is leader):
             member.settings["server.4"] = line_of(port, 4)
             took.append(restart(member))

@@ -17,7 +17,7 @@ from harness.server import NotServing, arguments, command, work_folder
 from harness.session import ConnectionLost, Session, SessionExpired
 
 MARK = 0xFF
-OUTSIDE_S, SAID_WITHIN_S = 3, 60
+OUTSIDE_S, SAID_WITHIN_S = 5, 60
 STAY_MS = 60000
 
 

@@ -112,7 +112,7 @@ def storm(make, args):
                 program.wait_open(began + 600)
             opened_s = time.monotonic() - began
             time.sleep(6)  # the load programs hold the sessions for a while
-            leader = cluster.leader()
+            leader = cluster.wait_leader()
             usage = [Usage(member) for member in cluster.members.values() if member is not leader]
             leader.kill()
             killed = time.monotonic()

@@ -30,7 +30,7 @@ class Storm:
 
     # ---- harms ----
     def kill_leader(self):
-        self._kill_some([self.cluster.leader()])
+        self._kill_some([self.cluster.wait_leader()])
 
     def kill_follower(self):
         self._kill_some([self.chance.choice(self._followers())])
@@ -48,7 +48,7 @@ class Storm:
 
     def kill_follower_then_leader(self):
         """The follower comes back behind the others while a new leader is elected."""
-        follower, leader = self.chance.choice(self._followers()), self.cluster.leader()
+        follower, leader = self.chance.choice(self._followers()), self.cluster.wait_leader()
         self._kill([follower])
         self.load.wait_progress()
         self._kill([leader])
@@ -58,7 +58,7 @@ class Storm:
 
     def stop_leader(self):
         """Stops the leader for longer than syncLimit: there is a new leader when it continues."""
-        leader = self.cluster.leader()
+        leader = self.cluster.wait_leader()
         leader.pause()
         try:
             self.cluster.wait_quorum(among=self._others([leader]))
@@ -66,7 +66,7 @@ class Storm:
             leader.resume()
 
     def stop_leader_shortly(self):
-        self._stop_shortly(self.cluster.leader())
+        self._stop_shortly(self.cluster.wait_leader())
 
     def stop_follower_shortly(self):
         """Its clients reconnect to other servers; their requests to the stopped one must not be written when it
@@ -75,25 +75,25 @@ class Storm:
 
     def cut_off_leader(self):
         """Its clients still reach it."""
-        leader = self.cluster.leader()
+        leader = self.cluster.wait_leader()
         self.links.cut_off(leader.number)
         self.cluster.wait_quorum(among=self._others([leader]))
         time.sleep(self.chance.uniform(0, SYNC_S))
 
     def silence_leader(self):
         """The leader gets the others' packets, but they get none of its own."""
-        leader = self.cluster.leader()
+        leader = self.cluster.wait_leader()
         self.links.cut_off(leader.number, both_ways=False)
         self.cluster.wait_quorum(among=self._others([leader]))
 
     def deafen_leader(self):
         """The others get the leader's packets, but it gets none of theirs: they may elect it again and again."""
-        number = self.cluster.leader().number
+        number = self.cluster.wait_leader().number
         self.links.part([n for n in self.links.numbers if n != number], [number], both_ways=False)
         time.sleep(self.chance.uniform(0.5, 2) * SYNC_S)
 
     def leave_leader_a_minority(self):
-        leader = self.cluster.leader()
+        leader = self.cluster.wait_leader()
         company = self.chance.sample(self._followers(), (len(self.cluster.members) - 1) // 2 - 1)
         majority = self._others([leader, *company])
         self.links.part([leader.number, *(m.number for m in company)], [m.number for m in majority])
@@ -113,7 +113,7 @@ class Storm:
 
     # ---- their parts ----
     def _followers(self):
-        return self._others([self.cluster.leader()])
+        return self._others([self.cluster.wait_leader()])
 
     def _others(self, harmed):
         return [m for m in self.cluster.members.values() if m not in harmed]
